@@ -1,0 +1,50 @@
+//! Watching, waiting and tracking.
+//!
+//! Owns: the way to a slot's hooks. Does **not** own setting them off: that follows from a change.
+
+use super::Keyspace;
+use crate::slot::WatchFlag;
+use std::sync::Arc;
+
+impl Keyspace<'_> {
+    /// `flag` is set when the key changes.
+    pub fn watch(&mut self, key: &[u8], flag: &Arc<WatchFlag>) {
+        let (index, db) = (self.locate(key).0, self.db);
+        self.guard_mut(index).hooks_mut().watch(db, key, flag);
+    }
+
+    /// Ends a [`Keyspace::watch`].
+    pub fn unwatch(&mut self, key: &[u8], flag: &Arc<WatchFlag>) {
+        let (index, db) = (self.locate(key).0, self.db);
+        let guard = self.guard_mut(index);
+        guard.hooks_mut().unwatch(db, key, flag);
+        guard.drop_empty_hooks();
+    }
+
+    /// Queues `waiter` behind those who already wait for the key.
+    pub fn wait(&mut self, key: &[u8], waiter: u64) {
+        let (index, db) = (self.locate(key).0, self.db);
+        self.guard_mut(index).hooks_mut().wait(db, key, waiter);
+    }
+
+    /// Ends a [`Keyspace::wait`].
+    pub fn unwait(&mut self, key: &[u8], waiter: u64) {
+        let (index, db) = (self.locate(key).0, self.db);
+        let guard = self.guard_mut(index);
+        guard.hooks_mut().unwait(db, key, waiter);
+        guard.drop_empty_hooks();
+    }
+
+    /// The first waiter for the key behind `after`, or the first of all. Later ones have larger numbers, so `after` itself may
+    /// be gone by now.
+    pub fn waiter(&self, key: &[u8], after: Option<u64>) -> Option<u64> {
+        let queue = self.guard(self.locate(key).0).hooks.as_ref()?.waiters(self.db, key)?;
+        queue.iter().copied().find(|&waiter| after.is_none_or(|after| waiter > after))
+    }
+
+    /// Client `client` is to be told when the key changes next.
+    pub fn track(&mut self, key: &[u8], client: u64) {
+        let index = self.locate(key).0;
+        self.guard_mut(index).hooks_mut().track(key, client);
+    }
+}
