@@ -1,0 +1,115 @@
+//! Working off a read batch: simple commands together, so that their memory is fetched at once.
+//!
+//! Owns: which commands are simple and how a run of them executes. Does **not** own parsing or anything about commands
+//! that are not simple.
+//!
+//! A random key costs three cache misses: its slot, its place in the table, its entry. One after the other they are most
+//! of a command's time. A run of up to [`RUN_MAX`] commands is worked off in passes instead: fetch all slots; lock them (in
+//! ascending order, as always); fetch all places; fetch all entries; then execute in the order in which the connection sent
+//! them. Replies and order are those of single execution.
+
+use crate::command::{Args, Ctx, Locks, Row};
+use crate::commands;
+use crate::execute::{Local, call};
+use crate::followups;
+use crate::session::Session;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+use towline_cluster::{Slot, key_slot};
+use towline_resp::writer::Writer;
+use towline_spec::{Command, Flags};
+use towline_store::hasher::hash64;
+use towline_store::keyspace::{HELD_INLINE, Keyspace};
+
+/// Commands of one run: as many slots as are held without an allocation.
+pub(crate) const RUN_MAX: usize = HELD_INLINE;
+
+/// A command of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Simple<'a> {
+    pub(crate) command: &'static Command,
+    pub(crate) row: &'static Row,
+    pub(crate) args: Args<'a>,
+}
+
+/// The command's row, if it is simple: one key, right behind the name, and never slow.
+#[inline]
+pub(crate) fn simple(command: &'static Command, argc: usize) -> Option<&'static Row> {
+    let one_key = command.legacy_keys == (1, 1, 1);
+    let quick = command.flags.contains(Flags::FAST)
+        || matches!(command.name, "set" | "lrange" | "getrange" | "setrange");
+    let plain = !command.flags.intersects(Flags::BLOCKING.union(Flags::NO_MULTI).union(Flags::MOVABLEKEYS));
+    if !(one_key && quick && plain && command.accepts_arity(argc)) {
+        return None;
+    }
+    commands::row(command).filter(|row| matches!(row.locks, Locks::Keys))
+}
+
+/// Whether the server's state allows runs at all; else every command goes the long way.
+#[inline]
+pub(crate) fn allowed(local: &Local, session: &Session) -> bool {
+    /// With a threshold below this, single commands are timed for the slow log.
+    const SLOWLOG_US_MIN: i64 = 1000;
+    let threshold = local.config.slowlog_log_slower_than;
+    session.is_plain()
+        && local.config.maxmemory == 0
+        && !local.shared.monitors.any()
+        && !local.shared.pause.is_on()
+        && !local.shared.tracking.any_broadcast()
+        && !(0..SLOWLOG_US_MIN).contains(&threshold)
+}
+
+/// Executes the run; returns how many commands were executed. Fewer than given when one of them woke a blocked client,
+/// which comes before whatever follows.
+pub(crate) fn execute(
+    local: &mut Local,
+    session: &mut Session,
+    run: &[Simple<'_>],
+    out: &mut Writer,
+    now_ms: u64,
+) -> usize {
+    let Local { shared, settings, changes, worker, .. } = local;
+    let mut places = [(0 as Slot, 0u64); RUN_MAX];
+    for (place, simple) in places.iter_mut().zip(run) {
+        let key = simple.args.get(1);
+        *place = (key_slot(key), hash64(key));
+        shared.store.prefetch_slot(place.0);
+    }
+    let places = &places[..run.len().min(RUN_MAX)];
+    let started = Instant::now();
+    let slots = places.iter().map(|&(slot, _)| slot);
+    let mut ks = Keyspace::hold(&shared.store, slots, settings, changes, session.db, now_ms);
+    if places.len() > 1 {
+        places.iter().for_each(|&(slot, hash)| ks.prefetch_places(slot, hash));
+        places.iter().for_each(|&(slot, hash)| ks.prefetch_entry(slot, hash));
+    }
+    // Somebody may have begun to track since it was looked at; under the slots, the look is good.
+    ks.changes().tracks_prefixes = shared.tracking.any_broadcast();
+    let (touch, mut failed) = (!session.is_no_touch, 0u32);
+    let mut ctx = Ctx { ks, out, server: shared, session: Some(session), blocked: None, worker: *worker };
+    let mut done = 0;
+    for (simple, &(slot, hash)) in run.iter().zip(places) {
+        ctx.ks.begin(now_ms, touch);
+        ctx.ks.preset(simple.args.get(1), slot, hash);
+        if let Err(error) = call(&mut ctx, simple.command, simple.row, simple.args) {
+            failed |= 1 << done;
+            shared.stats.error_reply(&error.to_string());
+            error.reply(ctx.out);
+        }
+        done += 1;
+        if !ctx.ks.changes().ready.is_empty() {
+            break;
+        }
+    }
+    drop(ctx);
+    let each = started.elapsed() / done.max(1) as u32;
+    let stats = shared.stats.worker(*worker);
+    for (i, simple) in run[..done].iter().enumerate() {
+        stats.called(simple.command, each, failed & (1 << i) == 0);
+    }
+    if let Some(last) = run[..done].last() {
+        session.client.last_command.store(last.command.id.index() as u16 + 1, Ordering::Relaxed);
+    }
+    followups::work_off(local, None, now_ms);
+    done
+}

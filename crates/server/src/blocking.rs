@@ -1,0 +1,231 @@
+//! Clients that wait for a key.
+//!
+//! Owns: waiters, and serving them in the order of their arrival once a key has something for them. Does **not** own the
+//! queues (each slot has those of its keys) nor the connection's side of waiting.
+//!
+//! A waiter is served by the worker that changed the key: it runs the waiter's command on its behalf, under the slots of
+//! all its keys, and hands the reply over. The first to move a waiter out of `Waiting` decides its fate: served, timed
+//! out, unblocked or gone.
+
+use crate::client::{Client, flag};
+use crate::command::{Args, Block, Ctx, Nothing, OwnedArgs, Row};
+use crate::execute::{Local, slots_of};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use towline_resp::Proto;
+use towline_resp::writer::Writer;
+use towline_spec::{Command, Group};
+use towline_store::keyspace::Keyspace;
+use towline_store::value::Kind;
+
+const WAITING: u8 = 0;
+const SERVED: u8 = 1;
+const ENDED: u8 = 2;
+
+/// A command that waits, with all that is needed to run it again.
+#[derive(Debug)]
+pub(crate) struct Waiter {
+    id: AtomicU64,
+    client: Arc<Client>,
+    proto: Proto,
+    db: u8,
+    command: &'static Command,
+    row: &'static Row,
+    args: OwnedArgs,
+    block: Block,
+    fate: AtomicU8,
+    reply: Mutex<Option<Vec<Bytes>>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Waiter {
+    /// A waiter of `client`, not yet registered.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        proto: Proto,
+        db: u8,
+        command: &'static Command,
+        row: &'static Row,
+        args: OwnedArgs,
+        block: Block,
+    ) -> Self {
+        let (id, fate) = (AtomicU64::new(0), AtomicU8::new(WAITING));
+        Self { id, client, proto, db, command, row, args, block, fate, reply: Mutex::new(None) }
+    }
+
+    /// Its place among all waiters; later ones have larger ids.
+    pub(crate) fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+
+    /// The keys it waits for.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.block.keys.iter().map(Vec::as_slice)
+    }
+
+    /// Whether a key of this kind may have something for it. If one has, a key of another kind that the command meets
+    /// first is an error, as it would be had the command come only now.
+    fn wants(&self, kind: Kind) -> bool {
+        match self.command.group {
+            Group::List => kind == Kind::List,
+            Group::SortedSet => kind == Kind::Zset,
+            _ => true,
+        }
+    }
+
+    /// How long it waits at most.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.block.timeout
+    }
+
+    /// What it answers when nothing came.
+    pub(crate) fn nothing(&self) -> Nothing {
+        self.block.nothing
+    }
+
+    /// Ends the waiting from the client's side. `false` if it was served before: then the reply is there, or will be
+    /// within the time of one command.
+    pub(crate) fn end(&self) -> bool {
+        self.fate.compare_exchange(WAITING, ENDED, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    }
+
+    /// Ends the waiting with this reply, from outside (`CLIENT UNBLOCK`). `false` if it was over before.
+    pub(crate) fn end_with(&self, reply: Bytes) -> bool {
+        if self.fate.compare_exchange(WAITING, SERVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            return false;
+        }
+        self.deliver(vec![reply]);
+        true
+    }
+
+    fn deliver(&self, reply: Vec<Bytes>) {
+        *lock(&self.reply) = Some(reply);
+        self.client.wake();
+    }
+
+    /// The reply, once it is there.
+    pub(crate) fn take_reply(&self) -> Option<Vec<Bytes>> {
+        lock(&self.reply).take()
+    }
+
+    /// The protocol that its replies are written in.
+    pub(crate) fn proto(&self) -> Proto {
+        self.proto
+    }
+}
+
+/// All clients that wait.
+#[derive(Debug, Default)]
+pub(crate) struct Blocked {
+    next_id: AtomicU64,
+    by_id: Mutex<BTreeMap<u64, Arc<Waiter>>>,
+}
+
+impl Blocked {
+    /// Registers a waiter.
+    pub(crate) fn add(&self, waiter: Waiter) -> Arc<Waiter> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        waiter.id.store(id, Ordering::Relaxed);
+        waiter.client.set_flag(flag::BLOCKED, true);
+        let waiter = Arc::new(waiter);
+        lock(&self.by_id).insert(id, Arc::clone(&waiter));
+        waiter
+    }
+
+    fn get(&self, id: u64) -> Option<Arc<Waiter>> {
+        lock(&self.by_id).get(&id).cloned()
+    }
+
+    /// The waiter of a client.
+    pub(crate) fn of_client(&self, client: u64) -> Option<Arc<Waiter>> {
+        lock(&self.by_id).values().find(|waiter| waiter.client.id == client).cloned()
+    }
+
+    /// How many wait.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.by_id).len()
+    }
+
+    /// Forgets a waiter whose fate is decided.
+    pub(crate) fn remove(&self, waiter: &Waiter) {
+        if lock(&self.by_id).remove(&waiter.id()).is_some() {
+            waiter.client.set_flag(flag::BLOCKED, false);
+        }
+    }
+}
+
+/// Takes a waiter out of the queues of its keys. The caller holds no slot.
+pub(crate) fn forget(local: &mut Local, waiter: &Waiter, now_ms: u64) {
+    let shared = Arc::clone(&local.shared);
+    let settings = Arc::clone(&local.settings);
+    let slots = waiter.keys().map(towline_cluster::key_slot);
+    let mut ks = Keyspace::hold(&shared.store, slots, &settings, &mut local.changes, waiter.db, now_ms);
+    for key in waiter.keys() {
+        ks.unwait(key, waiter.id());
+    }
+    drop(ks);
+    shared.blocked.remove(waiter);
+}
+
+/// Serves those who wait for a key that changed, longest waiting first, as long as the key has something for them.
+/// What that sets off in turn is left in `local.changes`. The caller holds no slot.
+pub(crate) fn serve(local: &mut Local, db: u8, key: &[u8], now_ms: u64) {
+    let shared = Arc::clone(&local.shared);
+    let settings = Arc::clone(&local.settings);
+    let mut after = None;
+    loop {
+        let mut ks = Keyspace::hold(
+            &shared.store,
+            [towline_cluster::key_slot(key)],
+            &settings,
+            &mut local.changes,
+            db,
+            now_ms,
+        );
+        let Some(kind) = ks.kind(key) else { return };
+        let Some(id) = ks.waiter(key, after) else { return };
+        drop(ks);
+        match shared.blocked.get(id) {
+            Some(waiter) if waiter.wants(kind) && serve_one(local, &waiter, now_ms) => {
+                forget(local, &waiter, now_ms)
+            }
+            _ => after = Some(id),
+        }
+    }
+}
+
+/// Runs the waiter's command. `false` if there is nothing in it for the waiter, or its fate is decided.
+fn serve_one(local: &mut Local, waiter: &Waiter, now_ms: u64) -> bool {
+    let shared = Arc::clone(&local.shared);
+    let settings = Arc::clone(&local.settings);
+    let args: Args<'_> = waiter.args.args();
+    let mut out = Writer::new(waiter.proto);
+    let slots = slots_of(waiter.command, args);
+    let ks = Keyspace::hold(&shared.store, slots, &settings, &mut local.changes, waiter.db, now_ms);
+    let mut ctx =
+        Ctx { ks, out: &mut out, server: &shared, session: None, blocked: None, worker: local.worker };
+    // Under the slots of all its keys: nobody else can serve it, and it cannot have been queued anew.
+    if waiter.fate.compare_exchange(WAITING, SERVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
+        return false;
+    }
+    let result = (waiter.row.run)(&mut ctx, args);
+    let still_blocked = ctx.blocked.take().is_some();
+    if still_blocked {
+        waiter.fate.store(WAITING, Ordering::Release);
+        // The client may have tried to end the waiting in between; it looks again when it is woken.
+        waiter.client.wake();
+        return false;
+    }
+    if let Err(error) = result {
+        error.reply(ctx.out);
+    }
+    drop(ctx);
+    waiter.deliver(vec![Bytes::from(out.segments().collect::<Vec<_>>().concat())]);
+    true
+}

@@ -1,0 +1,236 @@
+//! What other workers see of a client, and how they reach it.
+//!
+//! Owns: a client's public facts, its outbox, the registry of all clients. Does **not** own its session or its socket.
+
+use bytes::Bytes;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+/// Where a connection comes from and goes to, as `CLIENT LIST` prints it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Addresses {
+    pub(crate) peer: Box<str>,
+    pub(crate) local: Box<str>,
+    pub(crate) fd: i32,
+    pub(crate) is_unix: bool,
+}
+
+/// Names that a client gave itself.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Names {
+    pub(crate) name: Vec<u8>,
+    pub(crate) lib_name: Vec<u8>,
+    pub(crate) lib_version: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Outbox {
+    queue: VecDeque<Bytes>,
+    bytes: usize,
+    waker: Option<Waker>,
+}
+
+/// Public facts that are single bits; see [`Client::flags`].
+pub(crate) mod flag {
+    pub(crate) const BLOCKED: u32 = 1 << 0;
+    pub(crate) const PUBSUB: u32 = 1 << 1;
+    pub(crate) const MULTI: u32 = 1 << 2;
+    pub(crate) const MONITOR: u32 = 1 << 3;
+    pub(crate) const TRACKING: u32 = 1 << 4;
+    pub(crate) const TRACKING_BROADCAST: u32 = 1 << 5;
+    pub(crate) const NO_EVICT: u32 = 1 << 6;
+    pub(crate) const NO_TOUCH: u32 = 1 << 7;
+    pub(crate) const RESP3: u32 = 1 << 8;
+    pub(crate) const TRACKING_BROKEN: u32 = 1 << 10;
+    pub(crate) const READONLY: u32 = 1 << 11;
+    pub(crate) const PAUSED: u32 = 1 << 12;
+    pub(crate) const TRACKING_NO_LOOP: u32 = 1 << 13;
+}
+
+/// A client as the rest of the server sees it.
+pub(crate) struct Client {
+    pub(crate) id: u64,
+    pub(crate) addresses: Addresses,
+    pub(crate) created_ms: u64,
+    pub(crate) last_ms: AtomicU64,
+    pub(crate) flags: AtomicU32,
+    pub(crate) db: AtomicU8,
+    /// Index of the last command in the command table, plus 1; 0 before the first.
+    pub(crate) last_command: AtomicU16,
+    pub(crate) names: Mutex<Names>,
+    pub(crate) channels: AtomicU32,
+    pub(crate) patterns: AtomicU32,
+    pub(crate) shard_channels: AtomicU32,
+    /// Queued commands of a transaction, or -1 outside of one, as two's complement.
+    pub(crate) multi: AtomicU32,
+    pub(crate) watched: AtomicU32,
+    /// Where tracked invalidations go, 0 for the client itself.
+    pub(crate) redirect: AtomicU64,
+    /// Bytes that wait to be parsed, and to be sent.
+    pub(crate) query_bytes: AtomicUsize,
+    pub(crate) reply_bytes: AtomicUsize,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    is_killed: AtomicBool,
+    /// Whether the outbox holds something; saves its lock on the way of every command.
+    has_mail: AtomicBool,
+    outbox: Mutex<Outbox>,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Client {
+    /// A client that was just accepted.
+    pub(crate) fn new(id: u64, addresses: Addresses, now_ms: u64) -> Self {
+        Self {
+            id,
+            addresses,
+            created_ms: now_ms,
+            last_ms: AtomicU64::new(now_ms),
+            flags: AtomicU32::new(0),
+            db: AtomicU8::new(0),
+            last_command: AtomicU16::new(0),
+            names: Mutex::default(),
+            channels: AtomicU32::new(0),
+            patterns: AtomicU32::new(0),
+            shard_channels: AtomicU32::new(0),
+            multi: AtomicU32::new(u32::MAX),
+            watched: AtomicU32::new(0),
+            redirect: AtomicU64::new(0),
+            query_bytes: AtomicUsize::new(0),
+            reply_bytes: AtomicUsize::new(0),
+            bytes_in: AtomicU64::new(0),
+            bytes_out: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            has_mail: AtomicBool::new(false),
+            outbox: Mutex::default(),
+        }
+    }
+
+    /// Names that the client gave itself.
+    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
+        lock(&self.names)
+    }
+
+    /// Sets or clears public facts.
+    pub(crate) fn set_flag(&self, bits: u32, on: bool) {
+        if on {
+            self.flags.fetch_or(bits, Ordering::Relaxed);
+        } else {
+            self.flags.fetch_and(!bits, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a public fact holds.
+    pub(crate) fn has_flag(&self, bits: u32) -> bool {
+        self.flags.load(Ordering::Relaxed) & bits != 0
+    }
+
+    /// Queues bytes that are not a reply (a message, an invalidation, a monitored command), and wakes the connection.
+    /// Returns the bytes that now wait.
+    pub(crate) fn push(&self, bytes: Bytes) -> usize {
+        let mut outbox = lock(&self.outbox);
+        outbox.bytes += bytes.len();
+        outbox.queue.push_back(bytes);
+        self.has_mail.store(true, Ordering::Release);
+        if let Some(waker) = &outbox.waker {
+            waker.wake_by_ref();
+        }
+        outbox.bytes
+    }
+
+    /// Wakes the connection, so that it looks at what was done to it.
+    pub(crate) fn wake(&self) {
+        if let Some(waker) = &lock(&self.outbox).waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// The connection wants to be woken by every push from now on.
+    pub(crate) fn register(&self, waker: &Waker) {
+        lock(&self.outbox).waker = Some(waker.clone());
+    }
+
+    /// Whether something was pushed and not yet taken.
+    #[inline]
+    pub(crate) fn has_mail(&self) -> bool {
+        self.has_mail.load(Ordering::Acquire)
+    }
+
+    /// Takes what was pushed.
+    pub(crate) fn take_outbox(&self) -> VecDeque<Bytes> {
+        let mut outbox = lock(&self.outbox);
+        self.has_mail.store(false, Ordering::Release);
+        outbox.bytes = 0;
+        std::mem::take(&mut outbox.queue)
+    }
+
+    /// Bytes that were pushed and not yet taken.
+    pub(crate) fn outbox_bytes(&self) -> usize {
+        lock(&self.outbox).bytes
+    }
+
+    /// The connection is to be closed, without waiting for what is unsent.
+    pub(crate) fn kill(&self) {
+        self.is_killed.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Whether the connection is to be closed.
+    #[inline]
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Acquire)
+    }
+}
+
+/// All clients by id.
+#[derive(Debug, Default)]
+pub(crate) struct Clients {
+    next_id: AtomicU64,
+    connected: AtomicUsize,
+    by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    /// Registers a client under the next id.
+    pub(crate) fn add(&self, addresses: Addresses, now_ms: u64) -> Arc<Client> {
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
+        let client = Arc::new(Client::new(id, addresses, now_ms));
+        lock(&self.by_id).insert(id, Arc::clone(&client));
+        self.connected.fetch_add(1, Ordering::Relaxed);
+        client
+    }
+
+    /// Forgets a client.
+    pub(crate) fn remove(&self, id: u64) {
+        if lock(&self.by_id).remove(&id).is_some() {
+            self.connected.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The client with this id.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<Client>> {
+        lock(&self.by_id).get(&id).cloned()
+    }
+
+    /// Clients that are connected.
+    pub(crate) fn len(&self) -> usize {
+        self.connected.load(Ordering::Relaxed)
+    }
+
+    /// All clients, oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Client>> {
+        lock(&self.by_id).values().cloned().collect()
+    }
+}

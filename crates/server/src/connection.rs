@@ -1,0 +1,590 @@
+//! One connection: from readable bytes to written replies.
+//!
+//! Owns: the socket, what was read and not yet executed, what was answered and not yet sent, and waiting. Does **not**
+//! own what commands do.
+//!
+//! A connection is one task on one worker. Each time it is polled it sends what is left, takes what others pushed, reads
+//! what has come, executes all complete commands of it and writes all replies at once. Reads and replies go through
+//! buffers of the worker: an idle connection has none of its own.
+
+use crate::batch::{self, RUN_MAX, Simple};
+use crate::blocking::{self, Waiter};
+use crate::client::flag;
+use crate::command::{Args, OwnedArgs, Row};
+use crate::execute::{self, Flow, Local};
+use crate::farewell;
+use crate::limits::OutputLimit;
+use crate::output::Output;
+use crate::session::Session;
+use crate::stream::Stream;
+use bytes::Bytes;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll, Waker};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
+use towline_resp::request::{
+    ArgRange, Progress, RequestError, RequestLimits, RequestParser, UnauthenticatedLimits, strip_bulk_end,
+};
+use towline_resp::writer::Writer;
+use towline_spec::Command;
+
+mod waiting;
+
+/// Bytes of one read. A read costs the same for one byte as for this many, and this many still fit the second-level cache.
+pub(crate) const READ_BYTES: usize = 64 * 1024;
+/// Reads of one turn; then other connections get theirs.
+const READS_PER_TURN: usize = 8;
+/// A reply buffer that grew larger is given back once it is empty.
+const REPLY_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+/// A big argument's buffer grows to at most this many times what has arrived, and at least by this much at a time: what is
+/// claimed and never sent costs address space, not memory, and a large value is moved once on its way.
+const BIG_GROWTH: usize = 64;
+const BIG_STEP_BYTES: usize = 1 << 20;
+
+/// What a worker lends to the connection that is being served.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) local: Local,
+    pub(crate) out: Writer,
+    pub(crate) scratch: Vec<u8>,
+    args: Vec<ArgRange>,
+}
+
+impl Desk {
+    /// The buffers of one worker.
+    pub(crate) fn new(local: Local) -> Self {
+        Self {
+            local,
+            out: Writer::default(),
+            scratch: vec![0; READ_BYTES],
+            args: Vec::with_capacity(RUN_MAX * 4),
+        }
+    }
+}
+
+/// A bulk that is read straight into its own block.
+#[derive(Debug)]
+struct Big {
+    block: Vec<u8>,
+    len: usize,
+}
+
+impl Big {
+    /// Bytes still to come, the line end included.
+    fn missing(&self) -> usize {
+        self.len + 2 - self.block.len()
+    }
+
+    /// Makes room for more, in proportion to what has come: a claimed length alone allocates nothing.
+    fn reserve(&mut self) {
+        if self.block.capacity() == self.block.len() {
+            let step = (self.block.len() * (BIG_GROWTH - 1)).max(BIG_STEP_BYTES).min(self.missing());
+            self.block.reserve_exact(step);
+        }
+    }
+}
+
+/// Why the connection does not execute what it has read.
+#[derive(Debug)]
+enum Waiting {
+    Blocked { waiter: Arc<Waiter>, timer: Option<Pin<Box<Sleep>>> },
+    Paused { timer: Pin<Box<Sleep>>, command: OwnedArgs },
+}
+
+/// A connection; see the module's description.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Stream,
+    session: Session,
+    parser: RequestParser,
+    /// Read and not executed; begins with a command's first byte.
+    input: Vec<u8>,
+    big: Option<Box<Big>>,
+    /// Arguments of the command at the start of `input` that have blocks of their own.
+    owned: Vec<Arc<Vec<u8>>>,
+    output: Option<Box<Output>>,
+    waiting: Option<Box<Waiting>>,
+    /// Since when the soft output limit is exceeded, in unix milliseconds.
+    over_soft_limit_since_ms: Option<u64>,
+    /// The task's waker, as it was given to the client.
+    waker: Option<Waker>,
+    /// The socket has taken bytes that it may not have sent: TLS does.
+    is_unflushed: bool,
+}
+
+/// The end of a connection.
+#[derive(Debug)]
+enum End {
+    /// The peer closed, or the socket failed.
+    Peer,
+    /// We close: `QUIT`, a protocol error, a limit, `CLIENT KILL`.
+    Here,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Peer
+    }
+}
+
+/// Unix milliseconds.
+pub(crate) fn unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve(stream: Stream, session: Session, desk: Rc<RefCell<Desk>>) {
+    let mut connection = Connection {
+        stream,
+        session,
+        parser: RequestParser::new(),
+        input: Vec::new(),
+        big: None,
+        owned: Vec::new(),
+        output: None,
+        waiting: None,
+        over_soft_limit_since_ms: None,
+        waker: None,
+        is_unflushed: false,
+    };
+    // The desk is borrowed within one poll only: nothing that holds it awaits.
+    poll_fn(|cx| connection.poll(cx, &mut desk.borrow_mut())).await;
+    let desk = &mut *desk.borrow_mut();
+    connection.leave(&mut desk.local);
+}
+
+impl Connection {
+    fn poll(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Poll<()> {
+        let turn = self.poll_turn(cx, desk);
+        desk.local.shared.stats.worker(desk.local.worker).absorb(&mut desk.local.changes);
+        match turn {
+            Ok(Poll::Pending) => Poll::Pending,
+            Ok(Poll::Ready(())) | Err(End::Peer) => Poll::Ready(()),
+            Err(End::Here) => self.poll_close(cx),
+        }
+    }
+
+    /// Sends what is left, as far as the socket takes it at once, and ends.
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if !self.session.client.is_killed()
+            && let Some(output) = &mut self.output
+            && output.poll_send(cx, &mut self.stream).is_pending()
+        {
+            return Poll::Pending;
+        }
+        let is_shut = Pin::new(&mut self.stream).poll_shutdown(cx).is_ready();
+        if is_shut || self.session.client.is_killed() { Poll::Ready(()) } else { Poll::Pending }
+    }
+
+    /// Undoes what the connection left with others.
+    fn leave(&mut self, local: &mut Local) {
+        let now_ms = unix_ms();
+        if let Some(waiting) = self.waiting.take()
+            && let Waiting::Blocked { waiter, .. } = *waiting
+        {
+            waiter.end();
+            blocking::forget(local, &waiter, now_ms);
+        }
+        farewell::session_end(local, &mut self.session, now_ms);
+    }
+
+    fn poll_turn(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
+        desk.local.refresh();
+        if self.session.client.is_killed() || (self.session.is_closing && self.is_sent()) {
+            return Err(End::Here);
+        }
+        self.take_outbox();
+        self.poll_output(cx)?;
+        self.enforce_output_limit(&desk.local)?;
+        if self.session.is_closing {
+            return Err(End::Here);
+        }
+        self.poll_waiting(cx, desk)?;
+        for _ in 0..READS_PER_TURN {
+            match self.poll_read(cx, desk)? {
+                Poll::Ready(()) => {}
+                Poll::Pending => {
+                    self.register(cx);
+                    return Ok(Poll::Pending);
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Ok(Poll::Pending)
+    }
+
+    /// Sees to being woken by pushes.
+    fn register(&mut self, cx: &Context<'_>) {
+        if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            self.waker = Some(cx.waker().clone());
+            self.session.client.register(cx.waker());
+        }
+        // What was pushed before the waker was there woke nobody.
+        if self.session.client.has_mail() || self.session.client.is_killed() {
+            cx.waker().wake_by_ref();
+        }
+    }
+
+    fn is_sent(&self) -> bool {
+        self.output.as_ref().is_none_or(|output| output.is_empty())
+    }
+
+    /// Puts what others pushed behind what is to be sent.
+    fn take_outbox(&mut self) {
+        if self.session.client.has_mail() {
+            let pushed = self.session.client.take_outbox();
+            let output = self.output.get_or_insert_default();
+            pushed.into_iter().for_each(|bytes| output.push(bytes));
+        }
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+        if let Some(output) = &mut self.output {
+            self.is_unflushed = self.stream.buffers();
+            let before = output.bytes();
+            match output.poll_send(cx, &mut self.stream) {
+                Poll::Ready(sent) => {
+                    sent?;
+                    self.session.client.bytes_out.fetch_add(before as u64, Ordering::Relaxed);
+                    self.output = None;
+                }
+                Poll::Pending => {
+                    let sent = before - output.bytes();
+                    self.session.client.bytes_out.fetch_add(sent as u64, Ordering::Relaxed);
+                }
+            }
+        }
+        if self.is_unflushed {
+            self.is_unflushed = Pin::new(&mut self.stream).poll_flush(cx)?.is_pending();
+        }
+        Ok(())
+    }
+
+    /// Cuts a client that does not read its replies.
+    fn enforce_output_limit(&mut self, local: &Local) -> Result<(), End> {
+        let bytes = self.output.as_ref().map_or(0, |output| output.bytes());
+        self.session.client.reply_bytes.store(bytes, Ordering::Relaxed);
+        if bytes == 0 {
+            self.over_soft_limit_since_ms = None;
+            return Ok(());
+        }
+        let limit: OutputLimit = local.config.output_limit(self.session.client.has_flag(flag::PUBSUB));
+        let (over_soft, now_ms) = (limit.soft_bytes > 0 && bytes as u64 > limit.soft_bytes, unix_ms());
+        let since = if over_soft { Some(self.over_soft_limit_since_ms.unwrap_or(now_ms)) } else { None };
+        self.over_soft_limit_since_ms = since;
+        let over_hard = limit.hard_bytes > 0 && bytes as u64 > limit.hard_bytes;
+        if over_hard || since.is_some_and(|since| now_ms - since > limit.soft_seconds * 1000) {
+            local.shared.stats.output_limit_disconnects.fetch_add(1, Ordering::Relaxed);
+            self.session.client.kill();
+            return Err(End::Here);
+        }
+        Ok(())
+    }
+
+    // ---- reading --------------------------------------------------------------------------------------------------
+
+    /// Reads once and executes what is complete. `Pending` when the socket has nothing more now.
+    fn poll_read(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
+        if self.big.is_some() {
+            return self.poll_read_big(cx, desk);
+        }
+        let mut scratch = std::mem::take(&mut desk.scratch);
+        let mut buffer = ReadBuf::new(&mut scratch);
+        let polled = Pin::new(&mut self.stream).poll_read(cx, &mut buffer);
+        let read = buffer.filled().len();
+        let result = match polled {
+            Poll::Pending => Ok(Poll::Pending),
+            Poll::Ready(Err(error)) => Err(error.into()),
+            Poll::Ready(Ok(())) if read == 0 => Err(End::Peer),
+            Poll::Ready(Ok(())) => self.received(cx, desk, &scratch[..read]).map(Poll::Ready),
+        };
+        desk.scratch = scratch;
+        result
+    }
+
+    fn received(&mut self, cx: &mut Context<'_>, desk: &mut Desk, bytes: &[u8]) -> Result<(), End> {
+        self.session.client.bytes_in.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        desk.local.shared.stats.worker(desk.local.worker).received(bytes.len());
+        if self.waiting.is_some() {
+            self.input.extend_from_slice(bytes);
+            return self.enforce_input_limit(desk);
+        }
+        if self.input.is_empty() {
+            self.execute(cx, desk, bytes)?;
+        } else {
+            self.input.extend_from_slice(bytes);
+            let input = std::mem::take(&mut self.input);
+            self.execute(cx, desk, &input)?;
+        }
+        self.enforce_input_limit(desk)?;
+        self.send_replies(cx, desk)
+    }
+
+    fn poll_read_big(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
+        let big = self.big.as_mut().expect("invariant: called while a big argument is read");
+        big.reserve();
+        let missing = big.missing();
+        let mut taken = (&mut self.stream).take(missing as u64);
+        let polled = std::pin::pin!(taken.read_buf(&mut big.block)).poll(cx);
+        match polled {
+            Poll::Pending => return Ok(Poll::Pending),
+            Poll::Ready(read) => {
+                let read = read?;
+                if read == 0 {
+                    return Err(End::Peer);
+                }
+                self.session.client.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
+                desk.local.shared.stats.worker(desk.local.worker).received(read);
+            }
+        }
+        if big.missing() > 0 {
+            self.enforce_input_limit(desk)?;
+            return Ok(Poll::Ready(()));
+        }
+        let Big { mut block, len } = *self.big.take().expect("invariant: it was just there");
+        desk.out.proto = self.session.proto;
+        match strip_bulk_end(&mut block, len) {
+            Ok(()) => {
+                self.owned.push(Arc::new(block));
+                self.parser.big_taken();
+                let input = std::mem::take(&mut self.input);
+                self.execute(cx, desk, &input)?;
+            }
+            Err(error) => self.refuse(desk, &error),
+        }
+        self.send_replies(cx, desk).map(Poll::Ready)
+    }
+
+    /// Bounds what one connection can make the server keep without executing it.
+    fn enforce_input_limit(&mut self, desk: &mut Desk) -> Result<(), End> {
+        let owned: usize = self.owned.iter().map(|arg| arg.len()).sum();
+        let multi = self.session.multi.as_ref().map_or(0, |multi| multi.bytes);
+        let bytes = self.input.len() + self.big.as_ref().map_or(0, |big| big.block.len()) + owned + multi;
+        self.session.client.query_bytes.store(bytes, Ordering::Relaxed);
+        if bytes as u64 > desk.local.config.client_query_buffer_limit {
+            desk.local.shared.stats.query_limit_disconnects.fetch_add(1, Ordering::Relaxed);
+            self.session.client.kill();
+            return Err(End::Here);
+        }
+        Ok(())
+    }
+
+    // ---- executing ------------------------------------------------------------------------------------------------
+
+    fn limits(&self, local: &Local) -> RequestLimits {
+        RequestLimits {
+            bulk_bytes_max: local.config.proto_max_bulk_len,
+            unauthenticated: (!self.session.is_authenticated).then(UnauthenticatedLimits::default),
+            ..RequestLimits::default()
+        }
+    }
+
+    /// Executes the complete commands of `data`, which begins with a command, and keeps the rest.
+    fn execute(&mut self, cx: &mut Context<'_>, desk: &mut Desk, data: &[u8]) -> Result<(), End> {
+        desk.out.proto = self.session.proto;
+        let now_ms = unix_ms();
+        self.session.client.last_ms.store(now_ms, Ordering::Relaxed);
+        let mut ranges = std::mem::take(&mut desk.args);
+        let (mut at, mut end) = (0, data.len());
+        while self.waiting.is_none() && !self.session.is_closing {
+            match self.execute_run(cx, desk, data, at, &mut ranges, now_ms) {
+                Ok(Step::More(next)) => at = next,
+                Ok(Step::Rest { from, to }) => {
+                    (at, end) = (from, to);
+                    break;
+                }
+                Err(error) => {
+                    self.refuse(desk, &error);
+                    at = end;
+                }
+            }
+        }
+        desk.args = ranges;
+        self.input = data[at..end].to_vec();
+        Ok(())
+    }
+
+    /// Parses and executes commands from `at` on: a run of simple ones, or one that is not. Nothing behind a command that is
+    /// not simple is parsed before it was executed: it may have to be left for later.
+    fn execute_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        desk: &mut Desk,
+        data: &[u8],
+        mut at: usize,
+        ranges: &mut Vec<ArgRange>,
+        now_ms: u64,
+    ) -> Result<Step, RequestError> {
+        let limits = self.limits(&desk.local);
+        let may_run = batch::allowed(&desk.local, &self.session) && self.owned.is_empty();
+        let mut commands = SmallVec::<[(Parsed, &'static Command, &'static Row); RUN_MAX]>::new();
+        ranges.clear();
+        let mut failed = Ok(());
+        let mut step = None;
+        let mut last = None;
+        while commands.len() < RUN_MAX {
+            let from = ranges.len();
+            match self.parser.parse(&data[at..], &limits, ranges) {
+                Ok(Progress::Complete { consumed }) => {
+                    let parsed = Parsed { start: at, end: at + consumed, from, to: ranges.len() };
+                    at += consumed;
+                    match simple_row(parsed.args(data, ranges, &[])) {
+                        Some((command, row)) if may_run => commands.push((parsed, command, row)),
+                        _ => {
+                            last = Some(parsed);
+                            break;
+                        }
+                    }
+                }
+                Ok(Progress::Inline { consumed, owned }) => {
+                    self.owned = owned.into_iter().map(Arc::new).collect();
+                    last = Some(Parsed { start: at, end: at + consumed, from, to: ranges.len() });
+                    at += consumed;
+                    break;
+                }
+                Ok(Progress::Empty { consumed }) => at += consumed,
+                Ok(Progress::Incomplete) => {
+                    step = Some(Step::Rest { from: at, to: data.len() });
+                    break;
+                }
+                Ok(Progress::Big { start, len }) => {
+                    let block = data[at + start..].to_vec();
+                    self.big = Some(Box::new(Big { block, len }));
+                    step = Some(Step::Rest { from: at, to: at + start });
+                    break;
+                }
+                Err(error) => {
+                    failed = Err(error);
+                    break;
+                }
+            }
+        }
+        self.execute_simple(desk, data, &commands, ranges, now_ms);
+        failed?;
+        if let Some(parsed) = last {
+            let owned = std::mem::take(&mut self.owned);
+            self.execute_one(cx, desk, parsed.args(data, ranges, &owned), now_ms);
+        }
+        Ok(step.unwrap_or(Step::More(at)))
+    }
+
+    fn execute_simple(
+        &mut self,
+        desk: &mut Desk,
+        data: &[u8],
+        commands: &[(Parsed, &'static Command, &'static Row)],
+        ranges: &[ArgRange],
+        now_ms: u64,
+    ) {
+        let simple = |&(parsed, command, row): &(Parsed, _, _)| Simple {
+            command,
+            row,
+            args: parsed.args(data, ranges, &[]),
+        };
+        let run: SmallVec<[Simple<'_>; RUN_MAX]> = commands.iter().map(simple).collect();
+        let mut from = 0;
+        while from < run.len() {
+            from += batch::execute(&mut desk.local, &mut self.session, &run[from..], &mut desk.out, now_ms);
+        }
+    }
+
+    /// Executes a command that is not simple.
+    fn execute_one(&mut self, cx: &mut Context<'_>, desk: &mut Desk, args: Args<'_>, now_ms: u64) {
+        match execute::run(&mut desk.local, &mut self.session, args, &mut desk.out, now_ms) {
+            Flow::Next | Flow::Close => {}
+            Flow::Blocked(waiter) => self.block(cx, waiter),
+            Flow::Paused => self.pause(cx, &desk.local, OwnedArgs::copy(args)),
+        }
+    }
+
+    /// Answers with a protocol error and closes.
+    fn refuse(&mut self, desk: &mut Desk, error: &RequestError) {
+        desk.local.shared.stats.error_reply("ERR");
+        desk.out.proto = self.session.proto;
+        let mut text = b"ERR ".to_vec();
+        text.extend_from_slice(&error.to_bytes());
+        desk.out.error_bytes(&text);
+        self.session.is_closing = true;
+    }
+
+    /// Writes the replies of this turn; what the socket does not take is kept.
+    fn send_replies(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<(), End> {
+        let out = &mut desk.out;
+        if !out.is_empty() {
+            let bytes = out.len_bytes();
+            desk.local.shared.stats.worker(desk.local.worker).sent(bytes);
+            if self.output.is_none() && !out.has_shared() {
+                self.is_unflushed = self.stream.buffers();
+                let mut sent = 0;
+                while sent < bytes {
+                    match Pin::new(&mut self.stream).poll_write(cx, &out.buf()[sent..]) {
+                        Poll::Ready(Ok(n)) if n > 0 => sent += n,
+                        Poll::Ready(_) => {
+                            out.clear();
+                            return Err(End::Peer);
+                        }
+                        Poll::Pending => break,
+                    }
+                }
+                self.session.client.bytes_out.fetch_add(sent as u64, Ordering::Relaxed);
+                if sent == bytes {
+                    out.clear();
+                } else {
+                    self.output.get_or_insert_default().push_writer(out, sent);
+                }
+            } else {
+                self.output.get_or_insert_default().push_writer(out, 0);
+            }
+            if out.buf().is_empty() && out.buf_mut().capacity() > REPLY_BUFFER_KEPT_BYTES {
+                *out.buf_mut() = Vec::new();
+            }
+        }
+        self.take_outbox();
+        self.poll_output(cx)?;
+        self.enforce_output_limit(&desk.local)?;
+        if self.session.is_closing { Err(End::Here) } else { Ok(()) }
+    }
+}
+
+/// What [`Connection::execute_run`] leaves behind.
+enum Step {
+    /// There may be more from here on.
+    More(usize),
+    /// Nothing more is complete; this part of the data is to be kept.
+    Rest { from: usize, to: usize },
+}
+
+/// Where a parsed command lies.
+#[derive(Debug, Clone, Copy)]
+struct Parsed {
+    start: usize,
+    end: usize,
+    from: usize,
+    to: usize,
+}
+
+impl Parsed {
+    #[inline]
+    fn args<'a>(&self, data: &'a [u8], ranges: &'a [ArgRange], owned: &'a [Arc<Vec<u8>>]) -> Args<'a> {
+        Args::new(&data[self.start..self.end], &ranges[self.from..self.to], owned)
+    }
+}
+
+#[inline]
+fn simple_row(args: Args<'_>) -> Option<(&'static Command, &'static Row)> {
+    let command = towline_spec::lookup(args.get(0))?;
+    batch::simple(command, args.len()).map(|row| (command, row))
+}
+
+/// Bytes for a client that is refused before it becomes one.
+pub(crate) fn refusal(text: &str) -> Bytes {
+    Bytes::from(format!("-{text}\r\n"))
+}

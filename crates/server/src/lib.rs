@@ -1,0 +1,46 @@
+//! The server: listeners, workers, and the commands.
+//!
+//! Owns: everything between a socket and the store. Does **not** own the store's structures, the protocol's bytes or the
+//! command table.
+#![warn(missing_docs)]
+
+mod admin;
+mod batch;
+mod blocking;
+mod client;
+mod command;
+mod commands;
+mod config;
+mod connection;
+mod cron;
+mod execute;
+mod farewell;
+mod followups;
+mod latency;
+mod limits;
+mod memory;
+mod monitor;
+mod output;
+mod pause;
+mod process;
+mod pubsub;
+mod server;
+mod session;
+mod shared;
+mod slowlog;
+mod stats;
+mod stream;
+#[cfg(feature = "tls")]
+mod tls;
+mod tracking;
+mod worker;
+
+#[cfg(test)]
+mod testing;
+
+pub use config::{Access, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, TlsAuthClients};
+pub use limits::OutputLimit;
+pub use server::{ConfigWatch, Reloader, Server, StartError, Stopper};
+pub use shared::Stop;
+#[cfg(feature = "tls")]
+pub use tls::TlsError;
