@@ -1,0 +1,27 @@
+//! End-to-end tests: real processes, real peers, one binary with a module for each topic.
+//!
+//! The server under test is Towline. `E2E_SERVER=redis70` (or `redis82`, `valkey91`) runs the same tests against a real
+//! one, which is how the tests themselves are checked.
+
+#[cfg(test)]
+mod blocking;
+#[cfg(test)]
+mod config;
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+mod dump;
+#[cfg(test)]
+mod ember;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod leaks;
+#[cfg(test)]
+mod ordering;
+#[cfg(test)]
+mod pubsub;
+#[cfg(test)]
+mod redis_cli;
+#[cfg(test)]
+mod redis_py;

@@ -1,0 +1,302 @@
+//! Starts one server in a process of its own and stops it again.
+//!
+//! Owns: the child process, its port, its directory and its log. Which binary is Towline's is decided here too. It
+//! does not speak RESP beyond the first `PING`; see [`crate::conn`].
+
+use crate::conn::Conn;
+use crate::peers::{Peer, checkout};
+use crate::wait;
+use anyhow::{Context, bail};
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use tempfile::TempDir;
+
+/// How often a start is tried again on another port when the first was taken in between.
+const START_TRIES: usize = 3;
+
+/// A server that can be started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerKind {
+    /// This project's own.
+    Towline,
+    /// Redis 7.0
+    Redis70,
+    /// Redis 8.2
+    Redis82,
+    /// Valkey 9.1
+    Valkey91,
+}
+
+impl ServerKind {
+    /// Every kind, Towline first.
+    pub const ALL: [Self; 4] = [Self::Towline, Self::Redis70, Self::Redis82, Self::Valkey91];
+
+    /// The name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Towline => "towline",
+            Self::Redis70 => "redis70",
+            Self::Redis82 => "redis82",
+            Self::Valkey91 => "valkey91",
+        }
+    }
+
+    /// The kind with that name.
+    ///
+    /// # Errors
+    /// There is none; the message lists them.
+    pub fn from_name(name: &str) -> anyhow::Result<Self> {
+        let found = Self::ALL.into_iter().find(|kind| kind.name() == name);
+        found.with_context(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no server {name}; the servers are {names}")
+        })
+    }
+
+    /// The server that the tests examine: Towline, or what `E2E_SERVER` names, so that the tests themselves can be
+    /// checked against the real thing.
+    ///
+    /// # Errors
+    /// `E2E_SERVER` names no server.
+    pub fn under_test() -> anyhow::Result<Self> {
+        std::env::var("E2E_SERVER").map_or(Ok(Self::Towline), |name| Self::from_name(&name))
+    }
+
+    /// The program and the arguments that stand before the flags.
+    ///
+    /// # Errors
+    /// The program cannot be had; see [`Peer::path`].
+    pub fn command(self) -> anyhow::Result<Command> {
+        Ok(match self {
+            Self::Towline => {
+                let mut command = Command::new(towline_binary()?);
+                command.arg("server");
+                command
+            }
+            Self::Redis70 => Command::new(Peer::Redis70.path()?),
+            Self::Redis82 => Command::new(Peer::Redis82.path()?),
+            Self::Valkey91 => Command::new(Peer::Valkey91.path()?),
+        })
+    }
+}
+
+/// A running server. Dropping it kills the process.
+#[derive(Debug)]
+pub struct Server {
+    kind: ServerKind,
+    child: Child,
+    port: u16,
+    directory: TempDir,
+}
+
+impl Server {
+    /// Starts the server under test with extra flags in the manner of `redis.conf`, for example
+    /// `&["--requirepass", "secret"]`, and waits until it answers.
+    ///
+    /// # Errors
+    /// The server cannot be started or ends at once; the message has its log.
+    pub fn under_test(flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start(ServerKind::under_test()?, flags)
+    }
+
+    /// Starts a server of `kind`; otherwise as [`Server::under_test`].
+    ///
+    /// # Errors
+    /// As for [`Server::under_test`].
+    pub fn start(kind: ServerKind, flags: &[&str]) -> anyhow::Result<Self> {
+        let mut last = None;
+        for _ in 0..START_TRIES {
+            match Self::start_once(kind, flags) {
+                Ok(server) => return Ok(server),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.expect("invariant: START_TRIES is positive"))
+    }
+
+    fn start_once(kind: ServerKind, flags: &[&str]) -> anyhow::Result<Self> {
+        let directory = tempfile::Builder::new().prefix("towline-e2e-").tempdir()?;
+        let port = free_port()?;
+        let log_path = directory.path().join("log");
+        let log = File::create(&log_path)?;
+        let mut command = kind.command()?;
+        command
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .args(["--enable-debug-command", "yes", "--dir"])
+            .arg(directory.path())
+            .args(flags)
+            .current_dir(directory.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log);
+        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let mut server = Self { kind, child, port, directory };
+        let is_ready = wait::until_some(wait::PATIENCE, || match server.child.try_wait() {
+            Ok(None) => server.answers().then_some(true),
+            _ => Some(false),
+        });
+        if is_ready != Some(true) {
+            let log = std::fs::read_to_string(&log_path).unwrap_or_default();
+            bail!("{} did not become ready (flags {flags:?}); its log:\n{log}", kind.name());
+        }
+        Ok(server)
+    }
+
+    /// Whether this very process answers on the port. Any reply will do: it may want a password first.
+    fn answers(&self) -> bool {
+        let Ok(mut conn) = Conn::open(self.address()) else { return false };
+        let Ok(reply) = conn.words("INFO server") else { return false };
+        let text = match &reply {
+            crate::value::Value::Bulk(text) => String::from_utf8_lossy(text).into_owned(),
+            _ => String::new(),
+        };
+        let own = format!("process_id:{}", self.child.id());
+        !text.contains("process_id:") || text.lines().any(|line| line.trim_end() == own)
+    }
+
+    /// Which server this is.
+    pub fn kind(&self) -> ServerKind {
+        self.kind
+    }
+
+    /// The process id.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The port on the loopback address.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
+    /// The server's working directory, removed with it.
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A new connection that speaks RESP2.
+    ///
+    /// # Errors
+    /// The server does not accept it.
+    pub fn connect(&self) -> anyhow::Result<Conn> {
+        Conn::open(self.address())
+    }
+
+    /// A new connection that speaks RESP3.
+    ///
+    /// # Errors
+    /// The server does not accept it.
+    pub fn connect_resp3(&self) -> anyhow::Result<Conn> {
+        Conn::open_resp3(self.address())
+    }
+
+    /// Whether the process still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// What the server has logged so far.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default()
+    }
+
+    /// Sends a signal to the process.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
+        let raw = i32::try_from(self.child.id()).context("a process id above i32::MAX")?;
+        let pid = rustix::process::Pid::from_raw(raw).context("process id 0")?;
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+
+    /// Waits until the process has ended by itself.
+    ///
+    /// # Errors
+    /// It does not end within [`wait::PATIENCE`].
+    pub fn wait_for_exit(&mut self) -> anyhow::Result<ExitStatus> {
+        wait::until_some(wait::PATIENCE, || self.child.try_wait().ok().flatten())
+            .context("the server did not end")
+    }
+
+    /// How many file descriptors the process has open.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn open_files(&self) -> anyhow::Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.child.id()))?.count())
+    }
+
+    /// Resident memory of the process in bytes.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn resident_bytes(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is no number")?;
+        Ok(kib * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A port that nobody listens on at this moment.
+///
+/// # Errors
+/// The system has none left.
+pub fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
+}
+
+/// Towline's binary: `E2E_TOWLINE`, or the one beside this test binary, brought up to date by cargo once.
+///
+/// # Errors
+/// Cargo cannot build it.
+pub fn towline_binary() -> anyhow::Result<PathBuf> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = BINARY.get_or_init(|| build_towline().map_err(|error| format!("{error:#}")));
+    built.clone().map_err(anyhow::Error::msg)
+}
+
+fn build_towline() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("E2E_TOWLINE").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    // <target>/<profile>/deps/it-0123, or <target>/<profile>/differential
+    let own = std::env::current_exe()?;
+    let mut profile_directory = own.parent().context("a binary without a directory")?;
+    if profile_directory.ends_with("deps") {
+        profile_directory = profile_directory.parent().context("deps/ without a parent")?;
+    }
+    let profile = match profile_directory.file_name().and_then(|name| name.to_str()) {
+        Some("debug") => "dev",
+        Some(name) => name,
+        None => bail!("cannot tell the profile from {}", own.display()),
+    };
+    let target = profile_directory.parent().context("no target directory")?;
+    let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(["build", "--quiet", "--package", "towline", "--profile", profile, "--target-dir"])
+        .arg(target)
+        .current_dir(checkout())
+        .output()
+        .context("cannot start cargo to build towline")?;
+    if !output.status.success() {
+        bail!("towline does not build:\n{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(profile_directory.join("towline"))
+}
