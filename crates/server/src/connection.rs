@@ -43,6 +43,8 @@ pub(crate) const READ_BYTES: usize = 64 * 1024;
 const READS_PER_TURN: usize = 8;
 /// A reply buffer that grew larger is given back once it is empty.
 const REPLY_BUFFER_KEPT_BYTES: usize = 256 * 1024;
+/// Replies of one turn are sent, and held against the client's limits, each time they come to this much.
+const REPLIES_PER_SEND_BYTES: usize = 1 << 20;
 /// A big argument's buffer grows to at most this many times what has arrived, and at least by this much at a time: what is
 /// claimed and never sent costs address space, not memory, and a large value is moved once on its way.
 const BIG_GROWTH: usize = 64;
@@ -360,6 +362,7 @@ impl Connection {
             }
             Err(error) => self.refuse(desk, &error),
         }
+        self.enforce_input_limit(desk)?;
         self.send_replies(cx, desk).map(Poll::Ready)
     }
 
@@ -396,7 +399,14 @@ impl Connection {
         let (mut at, mut end) = (0, data.len());
         while self.waiting.is_none() && !self.session.is_closing {
             match self.execute_run(cx, desk, data, at, &mut ranges, now_ms) {
-                Ok(Step::More(next)) => at = next,
+                Ok(Step::More(next)) => {
+                    at = next;
+                    if desk.out.len_bytes() >= REPLIES_PER_SEND_BYTES {
+                        // A long pipeline must not pile up replies beyond the client's output limit.
+                        self.send_replies(cx, desk)?;
+                        desk.out.proto = self.session.proto;
+                    }
+                }
                 Ok(Step::Rest { from, to }) => {
                     (at, end) = (from, to);
                     break;
