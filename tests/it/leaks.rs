@@ -127,3 +127,23 @@ fn maxmemory_holds_and_evicts_or_refuses() {
     assert_eq!(refused.as_deref(), Some("OOM command not allowed when used memory > 'maxmemory'."));
     assert_eq!(conn.words("GET missing").unwrap(), Value::NullBulk, "reads go on");
 }
+
+#[test]
+fn a_pipeline_whose_replies_nobody_reads_is_cut_at_the_output_limit() {
+    let server = Server::under_test(&["--client-output-buffer-limit", "normal 8mb 4mb 2"]).unwrap();
+    let mut watcher = server.connect().unwrap();
+    watcher.call(&[&b"SET"[..], b"k", &[b'x'; 100_000]]).unwrap();
+    let mut silent = server.connect().unwrap();
+    silent.words("PING").unwrap();
+    // 300 MB of replies for 120 KB of requests: they arrive in very few reads.
+    let request = b"*4\r\n$8\r\nGETRANGE\r\n$1\r\nk\r\n$1\r\n0\r\n$5\r\n99998\r\n";
+    // The server may cut the connection before it has taken all of it.
+    let _ = silent.write(&request.repeat(3000));
+    let is_cut = wait::until(|| {
+        let clients = watcher.words("CLIENT LIST").unwrap().to_string();
+        clients.matches(" laddr=").count() == 1
+    });
+    assert!(is_cut, "the silent client is still there");
+    let peak = server.peak_bytes().unwrap();
+    assert!(peak < 100 << 20, "peak of {peak} bytes for a limit of 8 MB");
+}

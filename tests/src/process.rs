@@ -240,9 +240,22 @@ impl Server {
     /// # Errors
     /// The process is gone.
     pub fn resident_bytes(&self) -> anyhow::Result<u64> {
+        self.status_bytes("VmRSS:")
+    }
+
+    /// The most resident memory that the process ever had, in bytes.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn peak_bytes(&self) -> anyhow::Result<u64> {
+        self.status_bytes("VmHWM:")
+    }
+
+    fn status_bytes(&self, field: &str) -> anyhow::Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("VmRSS is no number")?;
+        let line =
+            status.lines().find_map(|line| line.strip_prefix(field)).context("the field is missing")?;
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("the field is no number")?;
         Ok(kib * 1024)
     }
 }
