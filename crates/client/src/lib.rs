@@ -1,0 +1,3 @@
+//! The client for applications.
+#![warn(missing_docs)]
+#![forbid(unsafe_code)]
