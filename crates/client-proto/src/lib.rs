@@ -1,3 +1,15 @@
 //! The client as state machines: what happens to every command, whatever happens to its connection.
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
+
+mod diagnosis;
+mod error;
+mod generation;
+mod handshake;
+mod server_error;
+
+pub use diagnosis::{Blame, Diagnosis, HeadOfLine};
+pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
+pub use generation::Generation;
+pub use handshake::{HandshakeError, Step};
+pub use server_error::{ServerClass, ServerError};
