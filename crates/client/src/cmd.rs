@@ -1,0 +1,335 @@
+//! One command, and how it is to be treated.
+//!
+//! Owns [`Cmd`]: its encoded arguments, its options, and what the command table knows about it. Does **not** own
+//! several commands ([`Pipeline`](crate::Pipeline)), sending, nor the decision to retry.
+
+use crate::args::{Args, ArgsIter, Part, ToArgs, View};
+use std::time::Duration;
+use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, resolve};
+
+/// Begins a command.
+///
+/// A name of several words gives an argument for each: `cmd("CLIENT ID")` is `cmd("CLIENT").arg("ID")`. An unknown
+/// name is sent as it is; the server answers it.
+///
+/// ```
+/// use towline_client::{SideEffect, cmd};
+///
+/// let get = cmd("GET").arg("key");
+/// assert_eq!(get.name(), b"GET");
+/// assert_eq!(get.effect(), SideEffect::ReadOnly);
+/// assert_eq!(cmd("CLIENT ID").args().count(), 2);
+/// ```
+#[must_use = "a command does nothing until it is sent"]
+pub fn cmd(name: &str) -> Cmd {
+    Cmd::new(name)
+}
+
+/// A command: a name, arguments, options.
+///
+/// Arguments are encoded as they are given, so that nothing of the caller's runs when the command is sent; a command
+/// of up to about a hundred bytes allocates nothing. `Debug` shows the name and counts, never an argument: it may be
+/// a secret.
+#[derive(Clone)]
+#[must_use = "a command does nothing until it is sent"]
+pub struct Cmd {
+    args: Args,
+    options: CmdOptions,
+}
+
+/// What a caller may ask for one command; all else is the client's configuration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CmdOptions {
+    /// Time from submission to reply, queueing included, after which the caller has no more use for it. `None`: the
+    /// client's command timeout; for a blocking command what it may block in addition. `Duration::MAX`: none at all.
+    pub deadline: Option<Duration>,
+    /// What may be done with a command that was possibly executed and has no reply.
+    pub retry: RetryChoice,
+    /// Nobody waits for the reply; a failure is counted, not reported.
+    pub is_fire_and_forget: bool,
+}
+
+/// What a caller says about repeating a command whose first run may have happened.
+///
+/// Commands that were certainly not sent are sent again whatever this says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RetryChoice {
+    /// By the command's side effects and the client's configuration: reads are repeated, increments are not.
+    #[default]
+    ByEffect,
+    /// Never.
+    Never,
+    /// Whatever its side effects: the caller knows that a second run does no harm.
+    Allowed,
+}
+
+/// How long a command may wait at the server, by its own arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockTime {
+    /// At most so long.
+    AtMost(Duration),
+    /// Until something comes.
+    Forever,
+}
+
+/// What the command table says about one command with its arguments.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile {
+    /// The row that executes it; `None` if the table knows neither the command nor the subcommand.
+    pub command: Option<&'static Command>,
+    /// What a second run may do. A command that is not in the table counts as [`SideEffect::NonIdempotent`].
+    pub effect: SideEffect,
+    /// Set when it may wait at the server, so that it must not be sent where others wait behind it.
+    pub block_time: Option<BlockTime>,
+}
+
+impl Cmd {
+    /// See [`cmd`].
+    pub fn new(name: &str) -> Self {
+        let mut args = Args::default();
+        for word in name.split_ascii_whitespace() {
+            args.push(word.as_bytes());
+        }
+        if args.is_empty() {
+            args.push(name.as_bytes());
+        }
+        Self { args, options: CmdOptions::default() }
+    }
+
+    /// Appends the arguments that `value` stands for.
+    #[inline]
+    pub fn arg(mut self, value: impl ToArgs) -> Self {
+        value.write_args(&mut self.args);
+        self
+    }
+
+    /// Appends the arguments that `value` stands for, in place: for loops.
+    #[inline]
+    pub fn push(&mut self, value: impl ToArgs) -> &mut Self {
+        value.write_args(&mut self.args);
+        self
+    }
+
+    /// The time that the command has from submission to reply, in place of the client's command timeout. It is a hard
+    /// limit: no hold during a planned handoff extends it. `Duration::MAX` is no limit, zero fails unless the reply is
+    /// already there, which it never is.
+    pub const fn deadline(mut self, after: Duration) -> Self {
+        self.options.deadline = Some(after);
+        self
+    }
+
+    /// Never run it a second time when the first run may have happened.
+    pub const fn no_retry(mut self) -> Self {
+        self.options.retry = RetryChoice::Never;
+        self
+    }
+
+    /// A second run does no harm, whatever the command: it may be repeated when the first run may have happened.
+    pub const fn allow_retry(mut self) -> Self {
+        self.options.retry = RetryChoice::Allowed;
+        self
+    }
+
+    /// Do not wait for the reply. Failures are counted by the client, not reported.
+    pub const fn fire_and_forget(mut self) -> Self {
+        self.options.is_fire_and_forget = true;
+        self
+    }
+
+    /// What was asked for this command.
+    #[inline]
+    pub const fn options(&self) -> &CmdOptions {
+        &self.options
+    }
+
+    pub(crate) const fn options_mut(&mut self) -> &mut CmdOptions {
+        &mut self.options
+    }
+
+    /// The first argument: the name as it was given.
+    pub fn name(&self) -> &[u8] {
+        self.args.iter().next().expect("invariant: a command begins with its name")
+    }
+
+    /// The arguments, the name first.
+    pub fn args(&self) -> ArgsIter<'_> {
+        self.args.iter()
+    }
+
+    /// How many arguments there are, the name included, and their encoding. The bytes to send are the header
+    /// `*count\r\n` and the parts in order; their length is that of the header and
+    /// [`encoded_len`](Self::encoded_len).
+    #[inline]
+    pub fn encoded(&self) -> (usize, impl Iterator<Item = Part<'_>>) {
+        (self.args.len(), self.args.parts())
+    }
+
+    /// Length of the encoded arguments in bytes, without the header.
+    #[inline]
+    pub fn encoded_len(&self) -> usize {
+        self.args.encoded_len()
+    }
+
+    /// What the command table says: one look-up for all of it.
+    pub fn profile(&self) -> Profile {
+        self.args.view(|view| {
+            let command = resolve(view).ok();
+            Profile {
+                command,
+                effect: command.map_or(SideEffect::NonIdempotent, |command| effect(command, view)),
+                block_time: command.and_then(|command| block_time(command, view)),
+            }
+        })
+    }
+
+    /// What a second run may do; see [`Profile::effect`].
+    pub fn effect(&self) -> SideEffect {
+        self.profile().effect
+    }
+
+    /// Whether it may wait at the server: `BLPOP` always, `XREAD` with `BLOCK` only.
+    pub fn is_blocking(&self) -> bool {
+        self.profile().block_time.is_some()
+    }
+
+    /// The key that decides where it is routed; `None` without keys.
+    pub fn first_key(&self) -> Option<&[u8]> {
+        self.args.view(|view| {
+            let command = resolve(view).ok()?;
+            view.at(first_key(command, view)?)
+        })
+    }
+}
+
+impl std::fmt::Debug for Cmd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cmd")
+            .field("name", &self.name().escape_ascii().to_string())
+            .field("arg_count", &(self.args.len() - 1))
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+fn effect(command: &Command, view: &View<'_>) -> SideEffect {
+    // Arguments only ever make the class milder, and this is the mildest.
+    if command.effect == SideEffect::ReadOnly { command.effect } else { effect_of(command, view) }
+}
+
+/// Where a blocking command has its time, and in which unit.
+///
+/// Source: the arguments of the blocking commands at <https://redis.io/docs/latest/commands/>.
+fn block_time(command: &Command, view: &View<'_>) -> Option<BlockTime> {
+    const BLMPOP: CommandId = id("blmpop");
+    const BZMPOP: CommandId = id("bzmpop");
+    const XREAD: CommandId = id("xread");
+    const XREADGROUP: CommandId = id("xreadgroup");
+    const WAIT: CommandId = id("wait");
+    const WAITAOF: CommandId = id("waitaof");
+    const NANOS_PER_SECOND: f64 = 1e9;
+    const NANOS_PER_MILLISECOND: f64 = 1e6;
+
+    if !command.flags.contains(Flags::BLOCKING) {
+        return None;
+    }
+    let args = view.as_slice();
+    let (text, unit_nanos) = match command.id {
+        BLMPOP | BZMPOP => (view.at(1), NANOS_PER_SECOND),
+        WAIT => (view.at(2), NANOS_PER_MILLISECOND),
+        WAITAOF => (view.at(3), NANOS_PER_MILLISECOND),
+        XREAD | XREADGROUP => {
+            // Behind STREAMS there are keys and ids only.
+            let mut options = args.iter().take_while(|arg| !arg.eq_ignore_ascii_case(b"streams"));
+            let at = options.position(|arg| arg.eq_ignore_ascii_case(b"block"))?;
+            (view.at(at + 1), NANOS_PER_MILLISECOND)
+        }
+        _ => (args.last().copied(), NANOS_PER_SECOND),
+    };
+    let number = text.and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok());
+    Some(match number {
+        Some(0.0) => BlockTime::Forever,
+        Some(number) if number > 0.0 => {
+            // `as` saturates, which is right: 2^64 ns are 584 years.
+            BlockTime::AtMost(Duration::from_nanos((number * unit_nanos) as u64))
+        }
+        // The server refuses it at once.
+        _ => BlockTime::AtMost(Duration::ZERO),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_several_words_is_several_arguments() {
+        for named in [cmd("CLIENT ID"), cmd("CLIENT").arg("ID"), cmd(" CLIENT  ID ")] {
+            assert_eq!(named.args().collect::<Vec<_>>(), [b"CLIENT" as &[u8], b"ID"]);
+            assert_eq!(named.profile().command.unwrap().name, "client|id");
+        }
+        assert_eq!(cmd("").name(), b"");
+        assert_eq!(cmd("").effect(), SideEffect::NonIdempotent);
+    }
+
+    #[test]
+    fn effects_follow_the_arguments() {
+        assert_eq!(cmd("get").arg("k").effect(), SideEffect::ReadOnly);
+        assert_eq!(cmd("SET").arg("k").arg("v").effect(), SideEffect::Idempotent);
+        assert_eq!(cmd("SET").arg("k").arg("v").arg("NX").effect(), SideEffect::Convergent);
+        assert_eq!(cmd("INCR").arg("k").effect(), SideEffect::NonIdempotent);
+        assert_eq!(cmd("MODULE.UNKNOWN").arg("k").effect(), SideEffect::NonIdempotent);
+    }
+
+    #[test]
+    fn blocking_commands_are_known_with_their_time() {
+        let times = |cmd: Cmd| cmd.profile().block_time;
+        let at_most = |millis| Some(BlockTime::AtMost(Duration::from_millis(millis)));
+        assert_eq!(times(cmd("BLPOP").arg(["a", "b"]).arg(0)), Some(BlockTime::Forever));
+        assert_eq!(times(cmd("BLPOP").arg(["a", "b"]).arg(1.5)), at_most(1500));
+        assert_eq!(times(cmd("BLMPOP").arg(2).arg(1).arg("k").arg("LEFT")), at_most(2000));
+        assert_eq!(times(cmd("BLMOVE").arg(("a", "b", "LEFT", "RIGHT", 3))), at_most(3000));
+        assert_eq!(times(cmd("XREAD").arg(("BLOCK", 10, "STREAMS", "s", "$"))), at_most(10));
+        assert_eq!(times(cmd("XREAD").arg(("COUNT", 1, "streams", "block", "0"))), None);
+        let group = cmd("XREADGROUP").arg(("GROUP", "g", "c", "BLOCK", 0, "STREAMS", "s", ">"));
+        assert_eq!(times(group), Some(BlockTime::Forever));
+        assert_eq!(times(cmd("WAIT").arg((1, 100))), at_most(100));
+        assert_eq!(times(cmd("WAITAOF").arg((1, 1, 100))), at_most(100));
+        assert_eq!(times(cmd("BLPOP").arg("k").arg("soon")), at_most(0));
+        assert_eq!(
+            times(cmd("BLPOP").arg("k").arg(f64::INFINITY)),
+            Some(BlockTime::AtMost(Duration::from_nanos(u64::MAX)))
+        );
+        assert!(!cmd("LPOP").arg("k").is_blocking());
+    }
+
+    #[test]
+    fn every_blocking_command_of_the_table_blocks() {
+        let blocking = towline_spec::rows().iter().filter(|row| row.flags.contains(Flags::BLOCKING));
+        for row in blocking.filter(|row| !row.name.starts_with("xread")) {
+            assert!(cmd(&row.name.replace('|', " ")).arg(["1"; 5]).is_blocking(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_first_key_routes() {
+        assert_eq!(cmd("GET").arg("k").first_key(), Some(&b"k"[..]));
+        assert_eq!(cmd("EVAL").arg(("return 1", 1, "k", "a")).first_key(), Some(&b"k"[..]));
+        assert_eq!(cmd("PING").first_key(), None);
+    }
+
+    #[test]
+    fn debug_shows_no_argument() {
+        let text = format!("{:?}", cmd("AUTH").arg("hunter2").no_retry());
+        assert!(text.contains("AUTH") && !text.contains("hunter2"), "{text}");
+    }
+
+    #[test]
+    fn options_are_as_they_were_set() {
+        let cmd = cmd("GET").arg("k").deadline(Duration::MAX).allow_retry().fire_and_forget();
+        assert_eq!(cmd.options().deadline, Some(Duration::MAX));
+        assert_eq!(cmd.options().retry, RetryChoice::Allowed);
+        assert!(cmd.options().is_fire_and_forget);
+    }
+}
