@@ -6,10 +6,14 @@ mod diagnosis;
 mod error;
 mod generation;
 mod handshake;
+mod retry;
 mod server_error;
 
 pub use diagnosis::{Blame, Diagnosis, HeadOfLine};
 pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;
 pub use handshake::{HandshakeError, Step};
+pub use retry::{
+    Decision, Failure, NoRetry, Question, RetryBudget, RetryBudgetConfig, RetryFlags, Unit, Wait, decide,
+};
 pub use server_error::{ServerClass, ServerError};
