@@ -12,7 +12,10 @@ mod server_error;
 pub use diagnosis::{Blame, Diagnosis, HeadOfLine};
 pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;
-pub use handshake::{HandshakeError, Step};
+pub use handshake::{
+    Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, Peer, Progress, ProtocolChoice,
+    ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
+};
 pub use retry::{
     Decision, Failure, NoRetry, Question, RetryBudget, RetryBudgetConfig, RetryFlags, Unit, Wait, decide,
 };
