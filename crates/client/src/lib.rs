@@ -5,6 +5,7 @@
 mod args;
 mod cmd;
 mod pipeline;
+pub mod transport;
 
 pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
