@@ -6,6 +6,7 @@ mod diagnosis;
 mod error;
 mod generation;
 mod handshake;
+mod liveness;
 mod retry;
 mod server_error;
 
@@ -16,6 +17,7 @@ pub use handshake::{
     Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, Peer, Progress, ProtocolChoice,
     ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
 };
+pub use liveness::{Act, Liveness, LivenessConfig, Opinion, REARMS_MAX, SecondOpinion};
 pub use retry::{
     Decision, Failure, NoRetry, Question, RetryBudget, RetryBudgetConfig, RetryFlags, Unit, Wait, decide,
 };
