@@ -56,12 +56,13 @@ pub struct CmdOptions {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RetryChoice {
-    /// By the command's side effects and the client's configuration: reads are repeated, increments are not.
+    /// What only reads is repeated, nothing else.
     #[default]
     ByEffect,
-    /// Never.
+    /// Nothing is repeated.
     Never,
-    /// Whatever its side effects: the caller knows that a second run does no harm.
+    /// What is idempotent by its side effects is repeated too. Increments and their like are not, whatever is said
+    /// here.
     Allowed,
 }
 
@@ -126,7 +127,7 @@ impl Cmd {
         self
     }
 
-    /// A second run does no harm, whatever the command: it may be repeated when the first run may have happened.
+    /// It may run a second time if it is idempotent, such as `SET`, when the first run may have happened.
     pub const fn allow_retry(mut self) -> Self {
         self.options.retry = RetryChoice::Allowed;
         self
@@ -170,6 +171,28 @@ impl Cmd {
     #[inline]
     pub fn encoded_len(&self) -> usize {
         self.args.encoded_len()
+    }
+
+    /// Length in bytes of all that is sent: the header and the encoded arguments.
+    #[inline]
+    pub fn wire_len(&self) -> usize {
+        let digits = self.args.len().checked_ilog10().map_or(1, |log| log as usize + 1);
+        "*\r\n".len() + digits + self.args.encoded_len()
+    }
+
+    /// Calls `write` with each piece of what is sent, in order: the header first.
+    #[inline]
+    pub fn write_to(&self, mut write: impl FnMut(Part<'_>)) {
+        // Up to 20 digits between `*` and the line end.
+        let mut header = [0; 24];
+        let mut digits = itoa::Buffer::new();
+        let digits = digits.format(self.args.len()).as_bytes();
+        let end = 1 + digits.len();
+        header[0] = b'*';
+        header[1..end].copy_from_slice(digits);
+        header[end..end + 2].copy_from_slice(b"\r\n");
+        write(Part::Encoded(&header[..end + 2]));
+        self.args.parts().for_each(write);
     }
 
     /// What the command table says: one look-up for all of it.
@@ -317,6 +340,19 @@ mod tests {
         assert_eq!(cmd("GET").arg("k").first_key(), Some(&b"k"[..]));
         assert_eq!(cmd("EVAL").arg(("return 1", 1, "k", "a")).first_key(), Some(&b"k"[..]));
         assert_eq!(cmd("PING").first_key(), None);
+    }
+
+    #[test]
+    fn what_is_written_is_the_command() {
+        for count in [0, 1, 9, 10, 99, 100] {
+            let cmd = cmd("MGET").arg(vec!["key"; count]);
+            let mut found = Vec::new();
+            cmd.write_to(|part| found.extend_from_slice(part.as_slice()));
+            let mut expected = Vec::new();
+            towline_resp::frame::encode_command(&cmd.args().collect::<Vec<_>>(), &mut expected);
+            assert_eq!(found, expected);
+            assert_eq!(cmd.wire_len(), expected.len());
+        }
     }
 
     #[test]
