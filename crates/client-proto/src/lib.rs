@@ -2,14 +2,24 @@
 #![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
+mod bridge;
+mod buffer;
+mod command;
+mod config;
 mod diagnosis;
 mod error;
 mod generation;
 mod handshake;
 mod liveness;
+mod policy;
 mod retry;
 mod server_error;
+mod slab;
 
+pub use bridge::{Batch, Bridge, Counters, Event, Flush, LinkState, Parts, RoomTicket, Snapshot, Submitted};
+pub use buffer::SHARE_BYTES_MIN;
+pub use command::{Encoder, Flags, Order, Reply, encoded_len};
+pub use config::{Config, Guards};
 pub use diagnosis::{Blame, Diagnosis, HeadOfLine};
 pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;
@@ -18,7 +28,9 @@ pub use handshake::{
     ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
 };
 pub use liveness::{Act, Liveness, LivenessConfig, Opinion, REARMS_MAX, SecondOpinion};
+pub use policy::{BacklogPolicy, Outage, Policy, Situation, Verdict};
 pub use retry::{
     Decision, Failure, NoRetry, Question, RetryBudget, RetryBudgetConfig, RetryFlags, Unit, Wait, decide,
 };
 pub use server_error::{ServerClass, ServerError};
+pub use slab::Ticket;

@@ -1,0 +1,583 @@
+//! One endpoint's work, across all its connections.
+//!
+//! # The contract
+//!
+//! A [`Bridge`] is driven by its owner through four kinds of calls. It never blocks, reads no clock and holds no
+//! socket.
+//!
+//! * **Callers** [`Bridge::submit`] a command and get a [`Ticket`]. They ask [`Bridge::poll_outcome`] for the result
+//!   and leave a waiter (a waker, or whatever `W` is); or they [`Bridge::abandon`] the ticket. Exactly one of the two
+//!   ends each ticket.
+//! * **Whoever writes** takes bytes by [`Bridge::take_write`], hands them to the kernel without holding the bridge,
+//!   and gives the rest back by [`Bridge::wrote`], always, whatever happened. At most one [`Batch`] is out.
+//! * **The owner of the socket** reports what happens to it: [`Bridge::opened`], [`Bridge::dial_failed`],
+//!   [`Bridge::deliver`], [`Bridge::lost`]; and asks what to do: [`Bridge::poll_dial`], [`Bridge::is_serving`],
+//!   [`Bridge::poll_event`].
+//! * **Time** comes by [`Bridge::handle_timeout`] at or after [`Bridge::poll_timeout`].
+//!
+//! After any of these calls, [`Bridge::take_wakes`] has the waiters whose commands ended; wake them without the lock.
+//!
+//! # What it promises
+//!
+//! A command is *queued*, *staged* (a writer has its bytes), *on the wire* (the kernel took its last byte) or
+//! *answered*. Whatever was not on the wire when a connection ended is sent again, in order, on the next one, and is
+//! no error before its deadline. Whatever was on the wire goes by [`crate::retry`]. Work of the connection itself
+//! (handshake, probes) never waits behind callers' work. Every error says which of the three it was.
+//!
+//! # Tiers
+//!
+//! Tier 1 is the connection's own work; it has a buffer of its own and always leaves first. Tiers 2 (pinned to this
+//! endpoint) and 3 (any endpoint may serve it) share one queue, because a caller's order is worth more than their
+//! separation; the tier decides what may leave the queue for another endpoint.
+//!
+//! Does **not** own: which endpoint a command belongs to, DNS, sockets, TLS, the limiter of dials.
+
+mod clock;
+mod deliver;
+mod flush;
+mod link;
+mod report;
+mod room;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use towline_admission::{Backoff, BackoffError};
+use towline_resp::frame::Frame;
+use towline_sansio::{Instant, Prng};
+use towline_spec::SideEffect;
+
+use crate::buffer::Log;
+use crate::command::{Encoder, Flags, Order, Reply};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
+use crate::generation::Generation;
+use crate::handshake::{HandshakeConfig, ReAuth};
+use crate::liveness::{Liveness, LivenessConfig};
+use crate::policy::{BacklogPolicy, Outage, Situation, Verdict};
+use crate::retry::RetryBudget;
+use crate::slab::{Slab, Slotted, Ticket};
+
+pub use flush::{Batch, Flush};
+pub use link::LinkState;
+pub use report::{Counters, Event, Snapshot};
+pub use room::RoomTicket;
+
+/// A time in milliseconds that wraps after 49 days; only differences mean something.
+type Millis = u32;
+
+/// Deadlines further away than this count as none: wrapped times could not be told apart.
+const DEADLINE_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// A command that is not answered yet. Small on purpose: a hundred thousand of them may wait through an outage.
+#[derive(Debug)]
+struct Pending<W> {
+    /// Where its bytes end in the log.
+    end: u64,
+    waiter: Option<W>,
+    /// How many bytes those are.
+    len: u32,
+    /// Replies still to come.
+    replies: u32,
+}
+
+#[derive(Debug)]
+enum State<W> {
+    Pending(Pending<W>),
+    /// Withdrawn before it was sent; the queue still has its number.
+    Removed,
+    Done(Result<Reply, Error>),
+}
+
+/// Where a pending command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Queue,
+    InFlight,
+    /// Refused by the server without running; waits to be sent again.
+    Delayed,
+}
+
+/// One completion slot.
+#[derive(Debug)]
+struct Slot<W> {
+    effect: SideEffect,
+    flags: Flags,
+    place: Place,
+    /// Times it was sent before.
+    attempts: u8,
+    generation: u32,
+    submitted: Millis,
+    /// Means nothing for an endless command.
+    deadline: Millis,
+    state: State<W>,
+}
+
+impl<W> Slot<W> {
+    fn is_endless(&self) -> bool {
+        self.flags.contains(Flags::ENDLESS)
+    }
+
+    /// Its caller has gone; the reply is read and dropped.
+    fn is_orphan(&self) -> bool {
+        self.flags.contains(Flags::ORPHAN)
+    }
+
+    fn orphan(&mut self) {
+        self.flags = self.flags | Flags::ORPHAN;
+    }
+}
+
+impl<W> Slotted for Slot<W> {
+    fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    fn set_generation(&mut self, generation: u32) {
+        self.generation = generation;
+    }
+}
+
+/// Whose reply comes next.
+#[derive(Debug, Clone, Copy)]
+enum Flight {
+    Command(Ticket),
+    /// A command whose caller was told already that its deadline passed.
+    Expired {
+        replies: u32,
+        len: u32,
+    },
+    /// A liveness probe or a fence: any reply but an error shows that the peer lives.
+    Probe,
+    /// New credentials in place.
+    Reauth,
+}
+
+/// See the [module documentation](self).
+#[derive(Debug)]
+pub struct Bridge<W> {
+    config: Config,
+    policy: Box<dyn BacklogPolicy>,
+    prng: Prng,
+    /// Pushes for the owner to take, on a connection that wants them.
+    pushes: VecDeque<Frame>,
+    slots: Slab<Slot<W>>,
+    log: Log,
+    /// Commands not handed to a writer, oldest first, at ascending positions.
+    queue: VecDeque<u32>,
+    /// Withdrawn commands among them.
+    queue_removed: usize,
+    in_flight: VecDeque<Flight>,
+    in_flight_bytes: usize,
+    /// Bytes of commands whose last byte the kernel has not taken.
+    unsent_bytes: usize,
+    delayed: Vec<clock::Delayed>,
+    /// Replies of units that have not all come.
+    partial: BTreeMap<u32, Vec<Frame>>,
+    write: flush::Write,
+    link: link::Link,
+    generation: Generation,
+    backoff: Backoff,
+    handshake_config: HandshakeConfig,
+    /// New credentials whose reply has not come.
+    reauth: Option<ReAuth>,
+    liveness_config: LivenessConfig,
+    liveness: Liveness,
+    /// Since when something has been in flight without a break.
+    flying_since: Option<Instant>,
+    budget: RetryBudget,
+    room: room::Room<W>,
+    clock: clock::Clock,
+    wakes: Vec<W>,
+    report: report::Report,
+    is_closed: bool,
+}
+
+/// What [`Bridge::submit`] returns: the ticket, and what the caller should do about writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// The claim on the outcome. `None` for fire-and-forget commands.
+    pub ticket: Option<Ticket>,
+    /// Who should write.
+    pub flush: Flush,
+}
+
+/// Parts that a bridge is made of; see [`Bridge::new`].
+#[derive(Debug)]
+pub struct Parts {
+    /// Bounds and times.
+    pub config: Config,
+    /// What becomes of work while nothing is connected.
+    pub policy: Box<dyn BacklogPolicy>,
+    /// What is said at the start of each connection.
+    pub handshake: HandshakeConfig,
+    /// When a silent peer is given up.
+    pub liveness: LivenessConfig,
+    /// How much may be repeated.
+    pub budget: RetryBudget,
+    /// The seed of every draw.
+    pub seed: u64,
+}
+
+impl<W> Bridge<W> {
+    /// A bridge without a connection; [`Bridge::poll_dial`] wants one at once.
+    ///
+    /// # Errors
+    /// The backoff's numbers make no sense.
+    pub fn new(parts: Parts, now: Instant) -> Result<Self, BackoffError> {
+        let Parts { config, policy, handshake, liveness, budget, seed } = parts;
+        let backoff = Backoff::new(config.backoff)?;
+        Ok(Self {
+            policy,
+            prng: Prng::new(seed),
+            pushes: VecDeque::new(),
+            slots: Slab::new(config.guards.generation),
+            log: Log::default(),
+            queue: VecDeque::new(),
+            queue_removed: 0,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
+            unsent_bytes: 0,
+            delayed: Vec::new(),
+            partial: BTreeMap::new(),
+            write: flush::Write::default(),
+            link: link::Link::new(now),
+            generation: Generation::default(),
+            backoff,
+            handshake_config: handshake,
+            reauth: None,
+            liveness_config: liveness,
+            liveness: Liveness::new(now, liveness),
+            flying_since: None,
+            budget,
+            room: room::Room::default(),
+            clock: clock::Clock::new(now),
+            wakes: Vec::new(),
+            report: report::Report::new(config.events_max),
+            is_closed: false,
+            config,
+        })
+    }
+
+    /// Accepts a command whose bytes `encode` writes: exactly `order.bytes` of them.
+    ///
+    /// # Errors
+    /// Nothing was sent in any of these cases. [`ErrorKind::Closed`]; [`ErrorKind::Unavailable`] by policy;
+    /// [`ErrorKind::BacklogFull`]: wait for room ([`Bridge::wait_for_room`]) or give up; [`ErrorKind::Deadline`] if
+    /// it has passed already.
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Submitted, Error> {
+        self.admit(now, order)?;
+        let before = self.log.end();
+        encode(&mut Encoder(&mut self.log));
+        let end = self.log.end();
+        let len = u32::try_from(end - before).unwrap_or(u32::MAX);
+        let is_endless = order.deadline.since(now) > DEADLINE_MAX;
+        let deadline = self.clock.millis_up(order.deadline);
+        if !is_endless {
+            self.clock.arm(order.deadline);
+        }
+        let mut flags = order.flags;
+        if is_endless {
+            flags = flags | Flags::ENDLESS;
+        }
+        if flags.contains(Flags::FIRE_AND_FORGET) {
+            flags = flags | Flags::ORPHAN;
+        }
+        let ticket = self.slots.insert(Slot {
+            effect: order.effect,
+            flags,
+            place: Place::Queue,
+            attempts: 0,
+            generation: 0,
+            submitted: self.clock.millis(now),
+            deadline,
+            state: State::Pending(Pending { end, waiter: None, len, replies: order.replies.max(1) }),
+        });
+        self.queue.push_back(ticket.index());
+        self.unsent_bytes += len as usize;
+        self.report.counters.submitted += 1;
+        let is_watched = !order.flags.contains(Flags::FIRE_AND_FORGET);
+        Ok(Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() })
+    }
+
+    /// Whether the command may come in.
+    #[inline]
+    fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
+        let refuse = |kind| Err(Error::new(kind, Sent::No));
+        if self.is_closed {
+            return refuse(ErrorKind::Closed);
+        }
+        if order.deadline <= now {
+            return refuse(ErrorKind::Deadline);
+        }
+        if !self.room.claim(order.room)
+            && (self.room.has_waiters()
+                || (self.unsent_bytes > 0
+                    && self.unsent_bytes + self.room.reserved() + order.bytes
+                        > self.config.backlog_bytes_max))
+        {
+            return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
+        }
+        if self.link.is_up() {
+            return Ok(());
+        }
+        let situation = self.situation(now, order);
+        match self.policy.admit(&situation) {
+            Verdict::Queue | Verdict::Elsewhere => Ok(()),
+            Verdict::Fail => {
+                self.report.counters.refused += 1;
+                refuse(ErrorKind::Unavailable)
+            }
+        }
+    }
+
+    fn situation(&self, now: Instant, order: &Order) -> Situation {
+        Situation {
+            outage: self.link.outage(),
+            since: now.since(self.link.down_since()),
+            backlog_bytes: self.unsent_bytes,
+            backlog_commands: self.queue.len() - self.queue_removed,
+            command_bytes: order.bytes,
+            is_movable: !order.flags.contains(Flags::PINNED),
+        }
+    }
+
+    /// The outcome, if it is there: the ticket ends with it. Otherwise `waiter` is asked for what to leave behind; it
+    /// is given what was left before.
+    ///
+    /// A ticket that has ended already gets [`ErrorKind::Misuse`].
+    #[inline]
+    pub fn poll_outcome(
+        &mut self,
+        ticket: Ticket,
+        waiter: impl FnOnce(Option<W>) -> W,
+    ) -> Option<Result<Reply, Error>> {
+        let Some(slot) = self.slots.get_mut(ticket) else {
+            return Some(Err(Error::misuse("the outcome of this command was taken already")));
+        };
+        if let State::Pending(pending) = &mut slot.state {
+            let left = pending.waiter.take();
+            pending.waiter = Some(waiter(left));
+            return None;
+        }
+        match self.slots.remove(ticket.index())?.state {
+            State::Done(outcome) => Some(outcome),
+            State::Pending(_) | State::Removed => None,
+        }
+    }
+
+    /// Gives a command up. What was not handed to a writer is withdrawn and never sent; what was is answered in its
+    /// turn, and the answer is dropped.
+    pub fn abandon(&mut self, ticket: Ticket) {
+        let Some(slot) = self.slots.get_mut(ticket) else { return };
+        match &mut slot.state {
+            State::Done(_) | State::Removed => {
+                self.slots.remove(ticket.index());
+            }
+            State::Pending(pending) => {
+                pending.waiter = None;
+                match slot.place {
+                    Place::InFlight => slot.orphan(),
+                    Place::Queue => self.withdraw(ticket.index()),
+                    Place::Delayed => {
+                        self.delayed.retain(|delayed| delayed.index != ticket.index());
+                        self.partial.remove(&ticket.index());
+                        self.slots.remove(ticket.index());
+                    }
+                }
+                self.report.counters.abandoned += 1;
+            }
+        }
+    }
+
+    /// Takes a command out of the queue; its number stays there until the queue passes it.
+    fn withdraw(&mut self, index: u32) {
+        if !self.config.guards.culling {
+            if let Some(slot) = self.slots.at_mut(index) {
+                slot.orphan();
+            }
+            return;
+        }
+        if let Some(slot) = self.slots.at_mut(index)
+            && let State::Pending(pending) = &slot.state
+        {
+            self.unsent_bytes -= pending.len as usize;
+            slot.state = State::Removed;
+            self.queue_removed += 1;
+            self.tidy_queue();
+            self.grant_room();
+        }
+    }
+
+    /// Rewrites the queue when most of it is withdrawn work, so that a long outage costs no memory for it.
+    fn tidy_queue(&mut self) {
+        const REMOVED_MIN: usize = 1024;
+        if self.queue_removed < REMOVED_MIN || self.queue_removed * 2 < self.queue.len() {
+            return;
+        }
+        let slots = &mut self.slots;
+        self.queue.retain(|index| {
+            let is_live = !matches!(slots.at(*index).map(|slot| &slot.state), Some(State::Removed) | None);
+            if !is_live {
+                slots.remove(*index);
+            }
+            is_live
+        });
+        self.queue_removed = 0;
+        if self.queue.is_empty() {
+            self.release();
+        }
+        self.compact();
+    }
+
+    /// Moves the bytes of live commands together when the log holds mostly others.
+    fn compact(&mut self) {
+        const SLACK_BYTES: usize = 1024 * 1024;
+        if self.log.held() < 2 * (self.unsent_bytes + self.in_flight_bytes) + SLACK_BYTES
+            || self.write.is_busy()
+            || !self.in_flight.is_empty()
+            || self.log.is_out()
+        {
+            return;
+        }
+        let mut ranges = Vec::with_capacity(self.queue.len());
+        for index in &self.queue {
+            if let Some(State::Pending(pending)) = self.slots.at(*index).map(|slot| &slot.state) {
+                ranges.push((*index, pending.end - u64::from(pending.len)..pending.end));
+            }
+        }
+        let slots = &mut self.slots;
+        self.log.compact(ranges.into_iter(), |index, end| {
+            if let Some(State::Pending(pending)) = slots.at_mut(index).map(|slot| &mut slot.state) {
+                pending.end = end;
+            }
+        });
+    }
+
+    /// Ends a command: its caller gets `outcome`, or nobody does.
+    fn finish(&mut self, index: u32, outcome: Result<Reply, Error>) {
+        self.partial.remove(&index);
+        let Some(slot) = self.slots.at_mut(index) else { return };
+        if let Err(error) = &outcome {
+            self.report.counters.failed += 1;
+            match error.sent() {
+                Sent::No => self.report.counters.failed_unsent += 1,
+                Sent::Maybe => self.report.counters.failed_unknown += 1,
+                Sent::Answered => {}
+            }
+        }
+        if slot.is_orphan() {
+            if slot.flags.contains(Flags::FIRE_AND_FORGET) {
+                self.report.unwatched(outcome.err());
+            }
+            self.slots.remove(index);
+            return;
+        }
+        let state = std::mem::replace(&mut slot.state, State::Done(outcome));
+        if let State::Pending(Pending { waiter: Some(waiter), .. }) = state {
+            self.wakes.push(waiter);
+        }
+    }
+
+    /// Fails a pending command with what is known about it.
+    fn fail(&mut self, now: Instant, index: u32, kind: ErrorKind, stage: Stage) {
+        let diagnosis = self.diagnose(now, index, stage);
+        let mut error = Error::new(kind, stage.sent());
+        if let Some(diagnosis) = diagnosis {
+            error = error.with_diagnosis(diagnosis);
+        }
+        self.finish(index, Err(error));
+    }
+
+    /// Drops the bytes that nobody needs any more.
+    fn release(&mut self) {
+        let position = self.low_water();
+        self.log.release(position);
+        if self.slots.len() == 0 {
+            self.slots.shrink_if_empty();
+        }
+    }
+
+    /// The first position that an unanswered command needs.
+    fn low_water(&self) -> u64 {
+        let start = |index: u32| match self.slots.at(index).map(|slot| &slot.state) {
+            Some(State::Pending(pending)) => Some(pending.end - u64::from(pending.len)),
+            _ => None,
+        };
+        let in_flight = self.in_flight.iter().find_map(|flight| match flight {
+            Flight::Command(ticket) => start(ticket.index()),
+            _ => None,
+        });
+        in_flight
+            .or_else(|| self.queue.iter().find_map(|index| start(*index)))
+            .unwrap_or_else(|| self.log.end())
+    }
+
+    /// The waiters of commands that ended since the last call, added to `out`.
+    pub fn take_wakes(&mut self, out: &mut Vec<W>) {
+        out.append(&mut self.wakes);
+    }
+
+    /// Ends the bridge: nothing more is accepted. Commands that were handed to a writer are answered if the
+    /// connection lives; everything that waits fails with [`ErrorKind::Closed`].
+    pub fn close(&mut self, now: Instant) {
+        if self.is_closed {
+            return;
+        }
+        self.is_closed = true;
+        let queued: Vec<u32> = self.queue.drain(..).collect();
+        self.queue_removed = 0;
+        for index in queued {
+            self.fail_queued(now, index, ErrorKind::Closed);
+        }
+        for delayed in std::mem::take(&mut self.delayed) {
+            self.finish(delayed.index, Err(Error::new(ErrorKind::Closed, Sent::No)));
+        }
+        self.room.close(&mut self.wakes);
+        if !self.link.is_up() || self.is_idle() {
+            self.lose(now, LostCause::Killed);
+        }
+        self.release();
+    }
+
+    /// Fails a command that is in the queue, or was taken from it just now and never handed out.
+    fn fail_queued(&mut self, now: Instant, index: u32, kind: ErrorKind) {
+        match self.slots.at(index).map(|slot| &slot.state) {
+            Some(State::Pending(pending)) => {
+                self.unsent_bytes -= pending.len as usize;
+                self.fail(now, index, kind, Stage::Queued);
+            }
+            Some(State::Removed) => {
+                self.slots.remove(index);
+            }
+            Some(State::Done(_)) | None => {}
+        }
+    }
+
+    /// Whether nothing waits for anything.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight.is_empty() && self.queue.len() == self.queue_removed && self.delayed.is_empty()
+    }
+
+    /// Whether [`Bridge::close`] was called and everything has ended: the owner may stop.
+    pub fn is_finished(&self) -> bool {
+        self.is_closed && self.in_flight.is_empty() && !self.write.is_busy()
+    }
+
+    /// Most bytes that may wait to be sent.
+    pub const fn backlog_bytes_max(&self) -> usize {
+        self.config.backlog_bytes_max
+    }
+
+    /// What the policy would be told about the present state.
+    pub fn outage(&self) -> Option<Outage> {
+        (!self.link.is_up()).then(|| self.link.outage())
+    }
+}

@@ -1,0 +1,257 @@
+//! Replies to the commands that they answer.
+//!
+//! Owns the order of replies, the check that they line up, and what a refusal leads to. Does not own decoding.
+
+use std::time::Duration;
+
+use towline_resp::frame::{Frame, FrameError};
+use towline_sansio::Instant;
+
+use super::{Bridge, Event, Flight, Slot, State};
+use crate::command::{Flags, Reply};
+use crate::error::{Error, LostCause, ProtocolError, Stage};
+use crate::generation::Generation;
+use crate::handshake::ReAuthProgress;
+use crate::retry::{Decision, Failure, Question, RetryFlags, Unit, Wait, decide};
+use crate::server_error::ServerError;
+use crate::slab::Ticket;
+
+/// A command is sent this often at most, its first time included. With waits that double from 10 ms to 500 ms that is
+/// longer than a default deadline.
+pub(super) const ATTEMPTS_MAX: u8 = 16;
+
+impl<W> Bridge<W> {
+    /// Takes the frames that connection `generation` yielded, in order, and notes that bytes came (`frames` may be
+    /// empty: a large reply under way is a sign of life too).
+    pub fn deliver(&mut self, now: Instant, generation: Generation, frames: &mut Vec<Frame>) {
+        if self.config.guards.generation && generation != self.generation {
+            frames.clear();
+            return;
+        }
+        self.note_read(now);
+        let mut answered_bytes = 0;
+        for frame in frames.drain(..) {
+            if !self.is_open() {
+                break;
+            }
+            if !self.link.is_up() {
+                self.handshake_frame(now, frame);
+                continue;
+            }
+            if let Frame::Push(_) = frame {
+                self.push(frame);
+                continue;
+            }
+            answered_bytes += self.answer(now, frame);
+        }
+        if answered_bytes > 0 {
+            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(answered_bytes);
+            if let Some(pace) = &mut self.write.pace {
+                *pace = pace.saturating_add(answered_bytes);
+            }
+        }
+        self.release();
+        self.note_in_flight(now);
+        if self.is_closed && self.is_idle() {
+            self.lose(now, LostCause::Killed);
+        }
+    }
+
+    /// The bytes of connection `generation` are no frames.
+    pub fn broken(&mut self, now: Instant, generation: Generation, error: FrameError) {
+        if generation == self.generation {
+            self.report.counters.protocol_errors += 1;
+            self.report.last_protocol_error = Some(ProtocolError::Frame(error));
+            self.lose(now, LostCause::Protocol);
+        }
+    }
+
+    /// Gives one reply to whose turn it is. Returns the bytes of the command that it completes.
+    fn answer(&mut self, now: Instant, frame: Frame) -> usize {
+        let Some(flight) = self.in_flight.front_mut() else {
+            self.desync(now, ProtocolError::ReplyToNothing);
+            return 0;
+        };
+        match flight {
+            Flight::Command(ticket) => {
+                let ticket = *ticket;
+                return self.answer_command(now, ticket, frame);
+            }
+            Flight::Expired { replies, len } => {
+                *replies -= 1;
+                if *replies == 0 {
+                    let len = *len as usize;
+                    self.in_flight.pop_front();
+                    return len;
+                }
+            }
+            Flight::Probe => {
+                self.in_flight.pop_front();
+            }
+            Flight::Reauth => self.reauth_frame(now, frame),
+        }
+        0
+    }
+
+    /// One reply to new credentials.
+    fn reauth_frame(&mut self, now: Instant, frame: Frame) {
+        let progress = self.reauth.as_mut().map(|reauth| reauth.on_frame(frame));
+        match progress {
+            Some(ReAuthProgress::NeedMore) => return,
+            Some(ReAuthProgress::Done) | None => {}
+            Some(ReAuthProgress::Refused(error)) => {
+                self.report.event(Event::ReauthRefused { generation: self.generation, error });
+            }
+            Some(ReAuthProgress::Broken(error)) => {
+                self.report.event(Event::ReauthRefused { generation: self.generation, error });
+                self.desync(now, ProtocolError::Misaligned);
+                return;
+            }
+        }
+        self.reauth = None;
+        self.in_flight.pop_front();
+    }
+
+    fn answer_command(&mut self, now: Instant, ticket: Ticket, frame: Frame) -> usize {
+        let index = ticket.index();
+        let is_ours = self.slots.ticket(index) == Some(ticket) || !self.config.guards.generation;
+        let taken = self.write.taken();
+        let is_out = self.write.is_out();
+        let Some(Slot { state: State::Pending(pending), flags, .. }) = self.slots.at_mut(index) else {
+            self.in_flight.pop_front();
+            return 0;
+        };
+        if !is_ours || (pending.end > taken && !is_out) {
+            // A reply to a command that did not leave: the replies do not belong to our commands.
+            self.desync(now, ProtocolError::Misaligned);
+            return 0;
+        }
+        let len = pending.len as usize;
+        if !self.config.guards.orphans
+            && flags.contains(Flags::ORPHAN)
+            && !flags.contains(Flags::FIRE_AND_FORGET)
+        {
+            self.in_flight.pop_front();
+            self.slots.remove(index);
+            self.answer(now, frame);
+            return len;
+        }
+        if pending.replies > 1 || self.partial.contains_key(&index) {
+            pending.replies -= 1;
+            let is_last = pending.replies == 0;
+            let frames = self.partial.entry(index).or_default();
+            frames.push(frame);
+            if !is_last {
+                return 0;
+            }
+            let frames = std::mem::take(frames);
+            self.in_flight.pop_front();
+            self.complete(now, index, Reply::Many(frames));
+            return len;
+        }
+        self.in_flight.pop_front();
+        if let Frame::Error(text) | Frame::BlobError(text) = &frame {
+            let error = ServerError::from_bytes(text);
+            return self.refused(now, index, error, len);
+        }
+        self.complete(now, index, Reply::One(frame));
+        len
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Instant, index: u32, reply: Reply) {
+        let _ = now;
+        self.report.counters.answered += 1;
+        self.finish(index, Ok(reply));
+    }
+
+    /// The server answered with an error: the answer, or a refusal after which the command is sent again.
+    fn refused(&mut self, now: Instant, index: u32, error: ServerError, len: usize) -> usize {
+        let failure = Failure::Answered(error.class());
+        let Some(Decision::RetryAfter(wait)) = self.decide(now, index, failure) else {
+            self.report.counters.answered += 1;
+            self.finish(index, Err(Error::server(error)));
+            return len;
+        };
+        let Some(slot) = self.slots.at_mut(index) else { return len };
+        let State::Pending(pending) = &mut slot.state else { return len };
+        let range = pending.end - u64::from(pending.len)..pending.end;
+        let mut bytes = Vec::with_capacity(len);
+        if slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET)
+            || !self.budget.take(now, self.report.counters.answered)
+            || !self.log.copy(range, &mut bytes)
+        {
+            self.finish(index, Err(Error::server(error)));
+            return len;
+        }
+        slot.attempts = slot.attempts.saturating_add(1);
+        let attempts = slot.attempts;
+        self.report.counters.refused_retried += 1;
+        let due = now + self.refused_wait(attempts);
+        self.delay(index, due, bytes);
+        if wait == Wait::Reconnect {
+            self.lose(now, LostCause::Killed);
+        }
+        len
+    }
+
+    /// Full jitter below a ceiling that doubles.
+    fn refused_wait(&mut self, attempts: u8) -> Duration {
+        let (first, longest) = self.config.refused_wait;
+        let ceiling = first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(longest);
+        let nanos = u64::try_from(ceiling.as_nanos()).unwrap_or(u64::MAX);
+        // At least half: the server said that it needs time.
+        Duration::from_nanos(nanos / 2 + self.prng.below(nanos / 2 + 1))
+    }
+
+    /// The retry decision for one command.
+    pub(super) fn decide(&mut self, now: Instant, index: u32, failure: Failure) -> Option<Decision> {
+        let answered = self.report.counters.answered;
+        let has_budget = self.budget.has_token(now, answered);
+        let slot = self.slots.at(index)?;
+        let is_transaction = slot.flags.contains(Flags::TRANSACTION);
+        let decision = decide(&Question {
+            effect: slot.effect,
+            unit: if is_transaction { Unit::Transaction } else { Unit::Command },
+            failure,
+            flags: RetryFlags {
+                no_retry: slot.flags.contains(Flags::NO_RETRY),
+                allow_idempotent: slot.flags.contains(Flags::ALLOW_RETRY),
+                reply_not_needed: slot.flags.contains(Flags::FIRE_AND_FORGET),
+            },
+            attempts_left: u32::from(ATTEMPTS_MAX.saturating_sub(slot.attempts + 1)),
+            has_budget,
+        });
+        Some(decision)
+    }
+
+    /// Something that answers no command. Never matched to one: an unknown push is dropped and counted.
+    fn push(&mut self, frame: Frame) {
+        if self.config.keeps_pushes {
+            self.pushes.push_back(frame);
+        } else {
+            self.report.counters.pushes_unknown += 1;
+        }
+    }
+
+    /// The next push of a connection that keeps them. The owner takes them after each [`Bridge::deliver`], so that
+    /// no more than one read's are kept.
+    pub fn poll_push(&mut self) -> Option<Frame> {
+        self.pushes.pop_front()
+    }
+
+    /// Replies do not line up with commands: nothing that this connection says can be trusted.
+    fn desync(&mut self, now: Instant, error: ProtocolError) {
+        self.report.counters.protocol_errors += 1;
+        self.report.last_protocol_error = Some(error);
+        self.lose(now, LostCause::Protocol);
+    }
+
+    /// What the stage of a command in flight is.
+    pub(super) fn stage_in_flight(&self, end: u64) -> Stage {
+        if !self.config.guards.byte_accounting {
+            return Stage::Staged;
+        }
+        if end <= self.write.taken() { Stage::OnWire } else { Stage::Staged }
+    }
+}

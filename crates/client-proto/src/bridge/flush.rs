@@ -1,0 +1,271 @@
+//! From the queue to the kernel.
+//!
+//! Owns who writes, how much at once, and how far the kernel has come. Does not own the socket.
+
+use std::collections::VecDeque;
+
+use towline_sansio::Instant;
+
+use super::{Bridge, Flight, Place, State};
+use crate::buffer::Part;
+use crate::generation::Generation;
+
+/// Most bytes in one batch: what a socket buffer takes at once. A larger batch would only delay the reading.
+const BATCH_BYTES_MAX: usize = 256 * 1024;
+
+/// Fewer commands than this are not worth a system call of their own while more are coming.
+const SPLIT_MIN: usize = 24;
+
+/// With this many commands in flight at most, a caller who finds the connection idle writes by himself.
+const INLINE_CONCURRENCY_MAX: usize = 2;
+
+/// Who should write what was just submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flush {
+    /// Nobody: there is no connection yet, or a writer is at work and will see it.
+    Nobody,
+    /// The owner of the socket, once it runs; wake it if it sleeps.
+    Owner,
+    /// The caller itself, at once: the connection is idle and callers are few, or so much waits that sending the
+    /// first half now lets the server work while the second half is still being submitted.
+    Caller,
+}
+
+/// Bytes for the socket, in order.
+#[derive(Debug)]
+pub struct Batch {
+    generation: Generation,
+    parts: VecDeque<Part>,
+    bytes: usize,
+}
+
+impl Batch {
+    /// The connection they are meant for.
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// How many bytes are left in it.
+    pub const fn len(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether nothing is left.
+    pub const fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
+    /// The pieces left, for a vectored write.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        self.parts.iter().map(Part::bytes)
+    }
+}
+
+/// The state of writing.
+#[derive(Debug, Default)]
+pub(super) struct Write {
+    /// Tier 1: bytes of the connection itself, and whose replies they cause.
+    urgent: Vec<u8>,
+    urgent_flights: Vec<Flight>,
+    /// What the last writer left of its batch.
+    rest: VecDeque<Part>,
+    rest_bytes: usize,
+    /// A writer has a batch.
+    is_out: bool,
+    /// Everything in the log before this position was taken by the kernel, on this connection.
+    taken: u64,
+    /// How many commands are in flight when a batch is made up, smoothed; times 8.
+    concurrency: usize,
+    /// Bytes in flight allowed while a backlog is flushed; `None`: no such limit.
+    pub(super) pace: Option<usize>,
+}
+
+impl Write {
+    pub(super) fn is_busy(&self) -> bool {
+        self.is_out || !self.rest.is_empty()
+    }
+
+    pub(super) const fn is_out(&self) -> bool {
+        self.is_out
+    }
+
+    pub(super) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// A new connection begins at `position`: nothing after it was taken.
+    pub(super) fn restart_at(&mut self, position: u64) {
+        self.taken = position;
+    }
+
+    /// Bytes of the connection itself, to leave before everything else. `flights`: whose replies they cause.
+    pub(super) fn push_urgent(&mut self, bytes: &[u8], flights: impl IntoIterator<Item = Flight>) {
+        self.urgent.extend_from_slice(bytes);
+        self.urgent_flights.extend(flights);
+    }
+
+    /// Forgets what was meant for a connection that is gone; returns its parts for the log.
+    pub(super) fn reset(&mut self) -> VecDeque<Part> {
+        self.urgent.clear();
+        self.urgent_flights.clear();
+        self.rest_bytes = 0;
+        self.pace = None;
+        std::mem::take(&mut self.rest)
+    }
+}
+
+impl<W> Bridge<W> {
+    /// Who should write now.
+    #[inline]
+    pub(super) fn flush_advice(&self) -> Flush {
+        if self.write.is_out || !self.link.is_up() {
+            return Flush::Nobody;
+        }
+        let queued = self.queue.len();
+        let concurrency = self.write.concurrency / 8;
+        if self.in_flight.is_empty() && queued == 1 && concurrency <= INLINE_CONCURRENCY_MAX {
+            return Flush::Caller;
+        }
+        if queued >= SPLIT_MIN && queued >= concurrency / 2 && queued * 2 <= concurrency + 2 {
+            return Flush::Caller;
+        }
+        Flush::Owner
+    }
+
+    /// Whether a writer would get something.
+    pub fn wants_write(&self) -> bool {
+        !self.write.is_out
+            && self.is_open()
+            && (!self.write.rest.is_empty()
+                || !self.write.urgent.is_empty()
+                || (self.may_send_commands() && self.has_window() && self.queue.len() > self.queue_removed))
+    }
+
+    fn may_send_commands(&self) -> bool {
+        self.link.is_up() || !self.config.guards.tier_order
+    }
+
+    fn has_window(&self) -> bool {
+        let bytes_max = self.write.pace.unwrap_or(self.config.in_flight_bytes_max);
+        self.in_flight.is_empty()
+            || (self.in_flight_bytes < bytes_max && self.in_flight.len() < self.config.in_flight_max)
+    }
+
+    /// Takes the bytes to write next; `None` if there are none or a writer has some already. The commands in it
+    /// count as handed out from now on. Must be followed by [`Bridge::wrote`].
+    pub fn take_write(&mut self, now: Instant) -> Option<Batch> {
+        if !self.wants_write() {
+            return None;
+        }
+        let mut parts = std::mem::take(&mut self.write.rest);
+        let mut bytes = std::mem::take(&mut self.write.rest_bytes);
+        if parts.is_empty() {
+            if !self.write.urgent.is_empty() {
+                let urgent = std::mem::take(&mut self.write.urgent);
+                bytes += urgent.len();
+                parts.push_back(Part::urgent(urgent));
+                self.in_flight.extend(self.write.urgent_flights.drain(..));
+            }
+            if self.may_send_commands() {
+                bytes += self.fill(&mut parts);
+            }
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        let in_flight = self.in_flight.len();
+        self.write.concurrency = self.write.concurrency - self.write.concurrency / 8 + in_flight;
+        self.write.is_out = true;
+        self.note_in_flight(now);
+        Some(Batch { generation: self.generation, parts, bytes })
+    }
+
+    /// Moves commands from the queue to the in-flight FIFO and their bytes to `parts`; whole commands only.
+    fn fill(&mut self, parts: &mut VecDeque<Part>) -> usize {
+        let mut bytes = 0;
+        let mut run = self.write.taken..self.write.taken;
+        while bytes < BATCH_BYTES_MAX
+            && self.has_window()
+            && let Some(&index) = self.queue.front()
+        {
+            let Some(slot) = self.slots.at_mut(index) else {
+                self.queue.pop_front();
+                continue;
+            };
+            let State::Pending(pending) = &slot.state else {
+                self.queue.pop_front();
+                self.queue_removed = self.queue_removed.saturating_sub(1);
+                self.slots.remove(index);
+                continue;
+            };
+            let (end, len) = (pending.end, pending.len as usize);
+            let start = end - len as u64;
+            if start != run.end {
+                if !run.is_empty() {
+                    self.log.take(run.clone(), parts);
+                    // A second run may lie in a block that the first has taken out: leave it for the next batch.
+                    run = start..start;
+                    break;
+                }
+                run = start..start;
+            }
+            slot.place = Place::InFlight;
+            self.queue.pop_front();
+            if let Some(ticket) = self.slots.ticket(index) {
+                self.in_flight.push_back(Flight::Command(ticket));
+            }
+            self.in_flight_bytes += len;
+            self.unsent_bytes -= len;
+            bytes += len;
+            run.end = end;
+        }
+        if !run.is_empty() {
+            self.log.take(run, parts);
+        }
+        if self.queue.is_empty() {
+            self.write.pace = None;
+        }
+        if self.room.has_waiters() {
+            self.grant_room();
+        }
+        bytes
+    }
+
+    /// Returns a batch of which the kernel took the first `count` bytes. The rest is written first the next time,
+    /// if the connection still stands; otherwise it counts as not sent.
+    pub fn wrote(&mut self, now: Instant, mut batch: Batch, count: usize) {
+        self.write.is_out = false;
+        let is_current = batch.generation == self.generation && self.is_open();
+        let mut left = count.min(batch.bytes);
+        batch.bytes -= left;
+        while left > 0
+            && let Some(part) = batch.parts.front_mut()
+        {
+            let step = part.bytes().len().min(left);
+            left -= step;
+            if let Some(position) = part.advance(step) {
+                self.write.taken = position;
+            }
+            if part.bytes().is_empty()
+                && let Some(part) = batch.parts.pop_front()
+            {
+                self.log.give_back(part);
+            }
+        }
+        if count > 0 {
+            self.note_written(now);
+        }
+        if !is_current || self.link.is_doomed() {
+            for part in batch.parts.drain(..) {
+                self.log.give_back(part);
+            }
+            self.finish_loss(now);
+            return;
+        }
+        self.write.rest = batch.parts;
+        self.write.rest_bytes = batch.bytes;
+        if self.write.urgent.capacity() == 0 {
+            self.write.urgent = self.log.spare();
+        }
+    }
+}

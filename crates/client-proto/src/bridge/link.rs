@@ -1,0 +1,438 @@
+//! The connection: wanted, dialled, shaking hands, up, lost.
+//!
+//! Owns these states, what a loss does to every command, and when to dial again. Does not own the socket.
+//!
+//! ```text
+//!             poll_dial            opened              handshake ready
+//!   Waiting ------------> Dialing --------> Shaking -------------------> Up
+//!      ^                     |                 |                          |
+//!      +---- dial_failed ----+---- failed -----+-- lost, silent, broken --+       Closed: the bridge has ended
+//! ```
+
+use std::time::Duration;
+
+use towline_admission::LossCause;
+use towline_resp::frame::Frame;
+use towline_sansio::Instant;
+
+use super::{Bridge, Event, Flight, Place, State};
+use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
+use crate::generation::Generation;
+use crate::handshake::{Credentials, Handshake, HandshakeError, Progress, ReAuth, Ready};
+use crate::liveness::{Act, Liveness};
+use crate::policy::Outage;
+use crate::retry::{Decision, Failure};
+
+/// What the connection is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum LinkState {
+    /// Waits to dial.
+    Waiting,
+    /// Dials.
+    Dialing,
+    /// Has a socket, introduces itself.
+    Shaking,
+    /// Serves.
+    Up,
+    /// Has ended for good.
+    Closed,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Waiting { due: Instant },
+    Dialing,
+    Shaking { handshake: Box<Handshake> },
+    Up { info: Box<Ready> },
+    Closed,
+}
+
+#[derive(Debug)]
+pub(super) struct Link {
+    phase: Phase,
+    /// The connection is over but a writer still has bytes for it: how many the kernel took is not known yet.
+    doomed: Option<Loss>,
+    down_since: Instant,
+    outage: Outage,
+}
+
+/// Why a connection is over.
+#[derive(Debug, Clone, PartialEq)]
+struct Loss {
+    cause: LostCause,
+    handshake: Option<HandshakeError>,
+}
+
+impl Link {
+    pub(super) const fn new(now: Instant) -> Self {
+        Self {
+            phase: Phase::Waiting { due: now },
+            doomed: None,
+            down_since: now,
+            outage: Outage::NeverConnected,
+        }
+    }
+
+    #[inline]
+    pub(super) const fn is_up(&self) -> bool {
+        matches!(self.phase, Phase::Up { .. }) && self.doomed.is_none()
+    }
+
+    pub(super) const fn is_doomed(&self) -> bool {
+        self.doomed.is_some()
+    }
+
+    pub(super) const fn outage(&self) -> Outage {
+        self.outage
+    }
+
+    pub(super) const fn down_since(&self) -> Instant {
+        self.down_since
+    }
+
+    pub(super) const fn state(&self) -> LinkState {
+        match &self.phase {
+            Phase::Waiting { .. } => LinkState::Waiting,
+            Phase::Dialing => LinkState::Dialing,
+            Phase::Shaking { .. } => LinkState::Shaking,
+            Phase::Up { .. } => LinkState::Up,
+            Phase::Closed => LinkState::Closed,
+        }
+    }
+
+    pub(super) fn info(&self) -> Option<&Ready> {
+        match &self.phase {
+            Phase::Up { info } => Some(info),
+            _ => None,
+        }
+    }
+}
+
+impl<W> Bridge<W> {
+    /// Whether to dial now: the generation of the connection to make. Followed by [`Bridge::opened`] or
+    /// [`Bridge::dial_failed`] with it. The wait until then is in [`Bridge::poll_timeout`].
+    pub fn poll_dial(&mut self, now: Instant) -> Option<Generation> {
+        let Phase::Waiting { due } = self.link.phase else { return None };
+        if due > now || self.is_closed {
+            return None;
+        }
+        self.generation = self.generation.next();
+        self.link.phase = Phase::Dialing;
+        self.report.counters.dials += 1;
+        Some(self.generation)
+    }
+
+    /// What the connection is doing.
+    pub const fn link_state(&self) -> LinkState {
+        self.link.state()
+    }
+
+    /// The latest connection's number.
+    pub const fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    /// What the handshake of the present connection learned.
+    pub fn info(&self) -> Option<&Ready> {
+        self.link.info()
+    }
+
+    /// Whether connection `generation` is still wanted; if not, its owner drops the socket.
+    pub fn is_serving(&self, generation: Generation) -> bool {
+        generation == self.generation && self.is_open()
+    }
+
+    /// Whether there is a socket that may be written to.
+    pub(super) const fn is_open(&self) -> bool {
+        matches!(self.link.phase, Phase::Shaking { .. } | Phase::Up { .. }) && self.link.doomed.is_none()
+    }
+
+    /// Dial `generation` yielded a socket: the handshake begins.
+    pub fn opened(&mut self, now: Instant, generation: Generation) {
+        if generation != self.generation || !matches!(self.link.phase, Phase::Dialing) || self.is_closed {
+            return;
+        }
+        let mut bytes = self.log.spare();
+        let handshake = Handshake::start(&self.handshake_config, now, self.prng.next_u64(), &mut bytes);
+        self.link.phase = Phase::Shaking { handshake: Box::new(handshake) };
+        self.write.push_urgent(&bytes, []);
+        self.report.read_at = None;
+    }
+
+    /// Dial `generation` yielded no socket.
+    pub fn dial_failed(&mut self, now: Instant, generation: Generation, error: std::io::ErrorKind) {
+        if generation != self.generation || !matches!(self.link.phase, Phase::Dialing) {
+            return;
+        }
+        let due = self.backoff.failed(now, &mut self.prng);
+        self.wait_until(due);
+        self.report.counters.dials_failed += 1;
+        self.report.event(Event::DialFailed { generation, error, retry_in: due.since(now) });
+        if !self.policy.keep_on_loss(self.link.outage) {
+            self.fail_waiting(now, &ErrorKind::Unavailable);
+        }
+    }
+
+    fn wait_until(&mut self, due: Instant) {
+        self.link.phase = if self.is_closed { Phase::Closed } else { Phase::Waiting { due } };
+    }
+
+    /// One frame of a connection that is not up yet.
+    pub(super) fn handshake_frame(&mut self, now: Instant, frame: Frame) {
+        let Phase::Shaking { handshake } = &mut self.link.phase else { return };
+        match handshake.on_frame(frame) {
+            Progress::NeedMore => {}
+            Progress::Ready(info) => self.come_up(now, info),
+            Progress::Failed(error) => self.lose_with(now, LostCause::Handshake, Some(error)),
+        }
+    }
+
+    fn come_up(&mut self, now: Instant, info: Box<Ready>) {
+        self.backoff.connected(now);
+        self.link.phase = Phase::Up { info: info.clone() };
+        self.liveness = Liveness::new(now, self.liveness_config);
+        self.flying_since = None;
+        let backlog = self.queue.len() - self.queue_removed;
+        if backlog > 0 && self.config.guards.culling {
+            self.cull(now);
+        }
+        self.write.pace = (backlog > 0).then_some(self.config.pace_bytes_initial);
+        self.report.counters.connections += 1;
+        self.report.event(Event::Connected {
+            generation: self.generation,
+            info,
+            down_for: now.since(self.link.down_since),
+            backlog,
+        });
+    }
+
+    /// The connection ended, with this cause as its owner saw it.
+    pub fn lost(&mut self, now: Instant, generation: Generation, cause: LostCause) {
+        if generation == self.generation || !self.config.guards.generation {
+            self.lose(now, cause);
+        }
+    }
+
+    /// Ends the connection, whoever wants it.
+    pub(super) fn lose(&mut self, now: Instant, cause: LostCause) {
+        self.lose_with(now, cause, None);
+    }
+
+    fn lose_with(&mut self, now: Instant, cause: LostCause, handshake: Option<HandshakeError>) {
+        match self.link.phase {
+            Phase::Shaking { .. } | Phase::Up { .. } => {}
+            Phase::Waiting { .. } | Phase::Dialing => {
+                if self.is_closed {
+                    self.link.phase = Phase::Closed;
+                }
+                return;
+            }
+            Phase::Closed => return,
+        }
+        if self.link.doomed.is_none() {
+            self.link.doomed = Some(Loss { cause, handshake });
+        }
+        if !self.write.is_out() {
+            self.finish_loss(now);
+        }
+    }
+
+    /// The connection is over and no writer has bytes of it: decides the fate of every command.
+    pub(super) fn finish_loss(&mut self, now: Instant) {
+        let Some(loss) = self.link.doomed.take() else { return };
+        self.reauth = None;
+        for part in self.write.reset() {
+            self.log.give_back(part);
+        }
+        let was_up = matches!(self.link.phase, Phase::Up { .. });
+        let (unknown, error) = self.settle_in_flight(now, &loss);
+        self.link.down_since = if was_up { now } else { self.link.down_since };
+        self.link.outage = match (was_up, loss.cause) {
+            (true, LostCause::Planned) => Outage::Planned,
+            (true, _) => Outage::Unplanned,
+            (false, _) => self.link.outage,
+        };
+        let due = if was_up {
+            // Whether others are affected cannot be seen from one connection, except when this side did it.
+            let cause = if loss.cause == LostCause::Killed { LossCause::Private } else { LossCause::Shared };
+            self.backoff.lost(now, cause, &mut self.prng)
+        } else {
+            self.backoff.failed(now, &mut self.prng)
+        };
+        self.wait_until(due);
+        if was_up {
+            self.report.event(Event::Lost {
+                generation: self.generation,
+                cause: loss.cause,
+                unknown,
+                kept: self.queue.len() - self.queue_removed,
+            });
+        } else {
+            self.report.counters.dials_failed += 1;
+            if let Some(error) = error {
+                let generation = self.generation;
+                self.report.event(Event::HandshakeFailed { generation, error, retry_in: due.since(now) });
+            }
+        }
+        if !self.policy.keep_on_loss(self.link.outage) {
+            self.fail_waiting(now, &ErrorKind::Unavailable);
+        }
+        self.release();
+        self.grant_room();
+    }
+
+    /// Decides what becomes of each command in flight; returns how many may have run, and the handshake's error.
+    fn settle_in_flight(&mut self, now: Instant, loss: &Loss) -> (usize, Option<HandshakeError>) {
+        let mut unknown = 0;
+        let mut again = Vec::new();
+        let in_flight = std::mem::take(&mut self.in_flight);
+        for flight in in_flight {
+            let Flight::Command(ticket) = flight else { continue };
+            let index = ticket.index();
+            if self.slots.ticket(index) != Some(ticket) {
+                continue;
+            }
+            if self.settle(now, index, loss.cause) {
+                again.push(index);
+            } else {
+                unknown += 1;
+            }
+        }
+        self.in_flight_bytes = 0;
+        if self.config.guards.requeue_order {
+            for index in again.into_iter().rev() {
+                self.queue.push_front(index);
+            }
+        } else {
+            self.queue.extend(again);
+        }
+        self.write.restart_at(self.low_water());
+        let Some(error) = loss.handshake.clone() else { return (unknown, None) };
+        if !error.is_retryable() {
+            self.fail_waiting(now, &ErrorKind::Handshake(error.clone()));
+        }
+        (unknown, Some(error))
+    }
+
+    /// Whether a command in flight goes back to the queue. Otherwise it has failed.
+    fn settle(&mut self, now: Instant, index: u32, cause: LostCause) -> bool {
+        let Some(slot) = self.slots.at(index) else { return false };
+        let State::Pending(pending) = &slot.state else { return false };
+        let (end, len) = (pending.end, pending.len);
+        let stage = self.stage_in_flight(end);
+        let is_withdrawn = slot.is_orphan() && !slot.flags.contains(crate::Flags::FIRE_AND_FORGET);
+        let failure = if stage == Stage::OnWire { Failure::MaybeSent } else { Failure::NotSent };
+        let decision = if self.config.guards.retry_class {
+            self.decide(now, index, failure)
+        } else {
+            Some(Decision::Replay)
+        };
+        let is_again = match decision {
+            // Its caller has gone and it was not sent: nobody wants it.
+            _ if is_withdrawn => false,
+            Some(Decision::Replay) => {
+                self.report.counters.replayed += 1;
+                true
+            }
+            Some(Decision::RetryAfter(_)) => {
+                self.report.counters.repeated += 1;
+                self.budget.take(now, self.report.counters.answered)
+            }
+            Some(Decision::Fail { .. }) | None => false,
+        };
+        if !is_again {
+            self.fail(now, index, ErrorKind::Lost(cause), stage);
+            return false;
+        }
+        self.partial.remove(&index);
+        let Some(slot) = self.slots.at_mut(index) else { return false };
+        slot.place = Place::Queue;
+        if stage == Stage::OnWire {
+            slot.attempts = slot.attempts.saturating_add(1);
+        }
+        self.unsent_bytes += len as usize;
+        true
+    }
+
+    /// Fails everything that waits and was not sent.
+    fn fail_waiting(&mut self, now: Instant, kind: &ErrorKind) {
+        let queue: Vec<u32> = self.queue.drain(..).collect();
+        self.queue_removed = 0;
+        for index in queue {
+            self.fail_queued(now, index, kind.clone());
+        }
+        for delayed in std::mem::take(&mut self.delayed) {
+            self.finish(delayed.index, Err(Error::new(kind.clone(), Sent::No)));
+        }
+        self.release();
+        self.grant_room();
+    }
+
+    /// When the link itself needs attention.
+    pub(super) fn link_timeout(&self) -> Option<Instant> {
+        match &self.link.phase {
+            Phase::Waiting { due } if !self.is_closed => Some(*due),
+            Phase::Shaking { handshake } => Some(handshake.poll_timeout()),
+            Phase::Up { .. } => self.liveness.poll_timeout(),
+            _ => None,
+        }
+    }
+
+    pub(super) fn handle_link_timeout(&mut self, now: Instant) {
+        match &self.link.phase {
+            Phase::Shaking { handshake } => {
+                if let Some(error) = handshake.handle_timeout(now) {
+                    self.lose_with(now, LostCause::Handshake, Some(error));
+                }
+            }
+            Phase::Up { .. } => match self.liveness.poll(now) {
+                Some(Act::SendPing) => {
+                    self.report.counters.probes += 1;
+                    self.write.push_urgent(PING, [Flight::Probe]);
+                }
+                Some(Act::Dead(cause)) => self.lose(now, cause),
+                // Nobody dials for a second opinion yet, and without one the verdict falls as if there were none.
+                Some(Act::AskElsewhere) | None => {}
+            },
+            _ => {}
+        }
+    }
+
+    pub(super) fn note_read(&mut self, now: Instant) {
+        self.report.read_at = Some(now);
+        self.liveness.on_read(now);
+    }
+
+    pub(super) fn note_written(&mut self, now: Instant) {
+        self.liveness.on_write(now);
+    }
+
+    pub(super) fn note_in_flight(&mut self, now: Instant) {
+        let flying_since = if self.in_flight.is_empty() { None } else { self.flying_since.or(Some(now)) };
+        // The oldest command in flight was sent at that time or, if an older one was answered since, before that
+        // answer: the watch takes the later of the two.
+        if flying_since != self.flying_since {
+            self.flying_since = flying_since;
+            self.liveness.in_flight(flying_since);
+        }
+    }
+
+    /// New credentials, for this connection (in place, if it is up) and for all later ones. What the server says
+    /// to them comes as an event; refused ones leave the connection as it is.
+    pub fn reauthenticate(&mut self, credentials: Credentials) {
+        if self.link.is_up() && self.reauth.is_none() {
+            let mut bytes = Vec::new();
+            self.reauth = Some(ReAuth::start(&credentials, self.prng.next_u64(), &mut bytes));
+            self.write.push_urgent(&bytes, [Flight::Reauth]);
+        }
+        self.handshake_config.credentials = Some(credentials);
+    }
+
+    /// How long nothing has been connected; zero when something is.
+    pub fn down_for(&self, now: Instant) -> Duration {
+        if self.link.is_up() { Duration::ZERO } else { now.since(self.link.down_since) }
+    }
+}
+
+const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";

@@ -1,0 +1,452 @@
+//! Cases that show one rule each. The simulator tries everything else.
+
+use std::time::Duration;
+
+use bytes::BytesMut;
+use towline_resp::frame::{Decoder, Frame};
+
+use super::*;
+use crate::handshake::{Peer, ProtocolChoice};
+use crate::policy::Policy;
+use crate::retry::RetryBudgetConfig;
+
+type TestBridge = Bridge<u32>;
+
+/// A handshake of one `PING`: what a proxy gets.
+fn parts() -> Parts {
+    let handshake =
+        HandshakeConfig { protocol: ProtocolChoice::Resp2, peer: Peer::Proxy, ..HandshakeConfig::default() };
+    Parts {
+        config: Config::default(),
+        policy: Box::new(Policy::Queue),
+        handshake,
+        liveness: LivenessConfig::default(),
+        budget: RetryBudget::new(Instant::ZERO, RetryBudgetConfig::default()),
+        seed: 1,
+    }
+}
+
+fn at(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A bridge and a fake peer's view of it.
+struct Rig {
+    bridge: TestBridge,
+    now: Instant,
+}
+
+impl Rig {
+    fn new(parts: Parts) -> Self {
+        Self { bridge: Bridge::new(parts, Instant::ZERO).unwrap(), now: at(1000) }
+    }
+
+    /// Dials and shakes hands.
+    fn connect(&mut self) {
+        let due = self.bridge.poll_timeout().unwrap_or(self.now).max(self.now);
+        self.now = due;
+        let generation = self.bridge.poll_dial(self.now).expect("a dial is due");
+        self.bridge.opened(self.now, generation);
+        let sent = self.write(usize::MAX);
+        assert!(sent.ends_with(b"\r\n"), "a handshake was sent");
+        self.reply(b"+PONG\r\n");
+        assert_eq!(self.bridge.link_state(), LinkState::Up);
+    }
+
+    /// Lets the kernel take at most `room` bytes; returns them.
+    fn write(&mut self, room: usize) -> Vec<u8> {
+        let mut sent = Vec::new();
+        while sent.len() < room
+            && let Some(batch) = self.bridge.take_write(self.now)
+        {
+            let bytes: Vec<u8> = batch.slices().flatten().copied().collect();
+            let count = bytes.len().min(room - sent.len());
+            sent.extend_from_slice(&bytes[..count]);
+            self.bridge.wrote(self.now, batch, count);
+        }
+        sent
+    }
+
+    fn reply(&mut self, bytes: &[u8]) {
+        let mut buffer = BytesMut::from(bytes);
+        let mut decoder = Decoder::default();
+        let mut frames = Vec::new();
+        while let Some(frame) = decoder.decode(&mut buffer).unwrap() {
+            frames.push(frame);
+        }
+        let generation = self.bridge.generation();
+        self.bridge.deliver(self.now, generation, &mut frames);
+    }
+
+    fn lose(&mut self) {
+        let generation = self.bridge.generation();
+        self.bridge.lost(self.now, generation, LostCause::Reset);
+    }
+
+    fn submit_as(&mut self, args: &[&str], effect: SideEffect, flags: Flags) -> Result<Ticket, Error> {
+        let order = Order {
+            effect,
+            replies: 1,
+            deadline: self.now + Duration::from_secs(5),
+            flags,
+            bytes: crate::command::encoded_len(args),
+            room: None,
+        };
+        self.bridge
+            .submit(self.now, &order, |out| out.command(args))
+            .map(|submitted| submitted.ticket.expect("a watched command has a ticket"))
+    }
+
+    fn get(&mut self, key: &str) -> Ticket {
+        self.submit_as(&["GET", key], SideEffect::ReadOnly, Flags::NONE).unwrap()
+    }
+
+    fn incr(&mut self, key: &str) -> Ticket {
+        self.submit_as(&["INCR", key], SideEffect::NonIdempotent, Flags::NONE).unwrap()
+    }
+
+    fn outcome(&mut self, ticket: Ticket) -> Option<Result<Reply, Error>> {
+        self.bridge.poll_outcome(ticket, |_| 0)
+    }
+
+    fn sent_of(&mut self, ticket: Ticket) -> Sent {
+        self.outcome(ticket).expect("it has ended").unwrap_err().sent()
+    }
+}
+
+fn integer(n: i64) -> Option<Result<Reply, Error>> {
+    Some(Ok(Reply::One(Frame::Integer(n))))
+}
+
+#[test]
+fn commands_submitted_before_the_first_connection_are_sent_in_order_once_it_is_up() {
+    let mut rig = Rig::new(parts());
+    let (first, second) = (rig.incr("a"), rig.incr("b"));
+    assert!(rig.write(usize::MAX).is_empty(), "nothing leaves without a connection");
+    rig.connect();
+    assert_eq!(rig.write(usize::MAX), b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n");
+    rig.reply(b":1\r\n:2\r\n");
+    assert_eq!(rig.outcome(first), integer(1));
+    assert_eq!(rig.outcome(second), integer(2));
+    assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+    assert_eq!(rig.bridge.snapshot(rig.now).slots, 0);
+}
+
+#[test]
+fn at_every_byte_the_fate_of_a_command_is_what_the_kernel_took() {
+    let command = b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n";
+    for room in 0..=2 * command.len() {
+        let mut rig = Rig::new(parts());
+        rig.connect();
+        let tickets = [rig.incr("a"), rig.incr("a")];
+        assert_eq!(rig.write(room).len(), room);
+        rig.lose();
+        rig.connect();
+        let sent = room / command.len();
+        let again = rig.write(usize::MAX);
+        assert_eq!(again, command.repeat(2 - sent), "cut after {room} bytes");
+        rig.reply(&b":7\r\n".repeat(2 - sent));
+        for (index, ticket) in tickets.into_iter().enumerate() {
+            if index < sent {
+                assert_eq!(rig.sent_of(ticket), Sent::Maybe, "cut after {room} bytes");
+            } else {
+                assert_eq!(rig.outcome(ticket), integer(7), "cut after {room} bytes");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_read_is_repeated_in_its_old_place_and_an_increment_is_not() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let (first, lost, second) = (rig.get("a"), rig.incr("n"), rig.get("b"));
+    rig.write(usize::MAX);
+    let third = rig.get("c");
+    rig.lose();
+    assert_eq!(rig.sent_of(lost), Sent::Maybe);
+    rig.connect();
+    let again = String::from_utf8(rig.write(usize::MAX)).unwrap();
+    let keys: Vec<&str> = again.split("\r\n").filter(|word| word.len() == 1).collect();
+    assert_eq!(keys, ["a", "b", "c"]);
+    rig.reply(b":1\r\n:2\r\n:3\r\n");
+    for (ticket, n) in [(first, 1), (second, 2), (third, 3)] {
+        assert_eq!(rig.outcome(ticket), integer(n));
+    }
+}
+
+#[test]
+fn a_writer_that_comes_back_after_the_loss_still_decides_what_was_sent() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let (first, second) = (rig.incr("a"), rig.incr("b"));
+    let batch = rig.bridge.take_write(rig.now).unwrap();
+    rig.lose();
+    assert!(rig.outcome(first).is_none(), "nobody knows yet what the kernel took");
+    let half = batch.len() / 2;
+    rig.bridge.wrote(rig.now, batch, half);
+    assert_eq!(rig.sent_of(first), Sent::Maybe);
+    assert!(rig.outcome(second).is_none(), "it waits for the next connection");
+    rig.connect();
+    assert_eq!(rig.write(usize::MAX).len(), half);
+}
+
+#[test]
+fn a_deadline_ends_queued_work_before_it_is_sent_and_work_in_flight_as_unknown() {
+    let mut rig = Rig::new(parts());
+    let queued = rig.incr("a");
+    rig.now = at(6000);
+    rig.bridge.handle_timeout(rig.now);
+    let error = rig.outcome(queued).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Deadline, Sent::No));
+    rig.connect();
+    assert!(rig.write(usize::MAX).is_empty(), "dead work is not sent");
+    let sent = rig.incr("b");
+    rig.write(usize::MAX);
+    rig.now = rig.now + Duration::from_secs(5);
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(rig.sent_of(sent), Sent::Maybe);
+}
+
+#[test]
+fn the_reply_to_an_expired_command_goes_to_nobody() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let late = rig
+        .bridge
+        .submit(
+            rig.now,
+            &Order {
+                effect: SideEffect::ReadOnly,
+                replies: 1,
+                deadline: rig.now + Duration::from_millis(50),
+                flags: Flags::NONE,
+                bytes: 0,
+                room: None,
+            },
+            |out| out.command(&["GET", "late"]),
+        )
+        .unwrap()
+        .ticket
+        .unwrap();
+    rig.write(usize::MAX);
+    rig.now = rig.now + Duration::from_millis(60);
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(rig.sent_of(late), Sent::Maybe);
+    let next = rig.get("next");
+    rig.write(usize::MAX);
+    rig.reply(b":1\r\n:2\r\n");
+    assert_eq!(rig.outcome(next), integer(2));
+}
+
+#[test]
+fn an_abandoned_command_is_withdrawn_or_its_reply_is_dropped() {
+    let mut rig = Rig::new(parts());
+    let withdrawn = rig.incr("withdrawn");
+    let kept = rig.get("kept");
+    rig.bridge.abandon(withdrawn);
+    rig.connect();
+    let orphan = rig.get("orphan");
+    let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
+    assert!(!sent.contains("withdrawn") && sent.contains("kept") && sent.contains("orphan"));
+    rig.bridge.abandon(orphan);
+    let last = rig.get("last");
+    rig.write(usize::MAX);
+    rig.reply(b":1\r\n:2\r\n:3\r\n");
+    assert_eq!(rig.outcome(kept), integer(1));
+    assert_eq!(rig.outcome(last), integer(3));
+    assert_eq!(rig.bridge.snapshot(rig.now).slots, 0);
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_ends_the_connection() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    rig.reply(b"+OK\r\n");
+    assert_ne!(rig.bridge.link_state(), LinkState::Up);
+    rig.connect();
+    let unsent = rig.incr("a");
+    rig.reply(b":1\r\n");
+    assert!(rig.outcome(unsent).is_none(), "a reply cannot precede its command");
+    assert_ne!(rig.bridge.link_state(), LinkState::Up);
+}
+
+#[test]
+fn fail_fast_fails_new_and_waiting_work_unless_the_move_is_planned() {
+    let mut rig = Rig::new(Parts { policy: Box::new(Policy::FailFast), ..parts() });
+    let refused = rig.submit_as(&["GET", "a"], SideEffect::ReadOnly, Flags::NONE).unwrap_err();
+    assert_eq!((refused.kind(), refused.sent()), (&ErrorKind::Unavailable, Sent::No));
+    rig.connect();
+    let waiting = rig.get("a");
+    rig.lose();
+    assert_eq!(rig.sent_of(waiting), Sent::No);
+    rig.connect();
+    let held = rig.get("b");
+    let generation = rig.bridge.generation();
+    rig.bridge.lost(rig.now, generation, LostCause::Planned);
+    assert!(rig.outcome(held).is_none());
+}
+
+#[test]
+fn a_refused_command_is_sent_again_after_a_wait_and_holds_nobody() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let (refused, other) = (rig.incr("a"), rig.get("b"));
+    rig.write(usize::MAX);
+    rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n:2\r\n");
+    assert!(rig.outcome(refused).is_none());
+    assert_eq!(rig.outcome(other), integer(2));
+    assert!(rig.write(usize::MAX).is_empty());
+    rig.now = rig.now + Duration::from_millis(20);
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(rig.write(usize::MAX), b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n");
+    rig.reply(b":1\r\n");
+    assert_eq!(rig.outcome(refused), integer(1));
+}
+
+#[test]
+fn a_full_backlog_is_refused_and_its_line_is_served_in_order() {
+    let mut with = parts();
+    with.config.backlog_bytes_max = 60;
+    let mut rig = Rig::new(with);
+    let (first, _second) = (rig.incr("a"), rig.incr("b"));
+    let full = rig.submit_as(&["INCR", "c"], SideEffect::NonIdempotent, Flags::NONE).unwrap_err();
+    assert_eq!(full.kind(), &ErrorKind::BacklogFull { bytes_max: 60 });
+    let places = [rig.bridge.wait_for_room(25, 1), rig.bridge.wait_for_room(25, 2)];
+    assert!(!rig.bridge.poll_room(places[0], || 1));
+    rig.bridge.abandon(first);
+    let mut wakes = Vec::new();
+    rig.bridge.take_wakes(&mut wakes);
+    assert_eq!(wakes, [1], "there is room for one");
+    assert!(rig.bridge.poll_room(places[0], || 1) && !rig.bridge.poll_room(places[1], || 2));
+    rig.bridge.leave_room(places[0]);
+    rig.bridge.take_wakes(&mut wakes);
+    assert_eq!(wakes, [1, 2], "a place that is given up goes to the next");
+}
+
+#[test]
+fn a_hundred_thousand_queued_commands_cost_at_most_64_bytes_each() {
+    let mut rig = Rig::new(parts());
+    for _ in 0..100_000 {
+        rig.get("k");
+    }
+    let queue = rig.bridge.queue.capacity() * size_of::<u32>();
+    let slots = rig.bridge.slots.len().next_multiple_of(256)
+        * crate::slab::bytes_per_slot::<Slot<std::task::Waker>>();
+    let per_command = (queue + slots) as f64 / 100_000.0;
+    assert!(per_command <= 64.0, "{per_command}");
+}
+
+#[test]
+fn a_backlog_is_flushed_in_growing_windows() {
+    let mut rig = Rig::new(parts());
+    let big = "x".repeat(1000);
+    let tickets: Vec<_> = (0..1000).map(|_| rig.get(&big)).collect();
+    rig.connect();
+    let first = rig.write(usize::MAX).len();
+    assert!((64 * 1024..70 * 1024).contains(&first), "{first}");
+    let answered = first / crate::command::encoded_len(&["GET", big.as_str()]);
+    rig.reply(&b":1\r\n".repeat(answered));
+    let second = rig.write(usize::MAX).len();
+    assert!(second > first + first / 2, "{second}");
+    let mut left = 1000 - answered;
+    while left > 0 {
+        let in_flight = rig.bridge.in_flight.len();
+        rig.reply(&b":1\r\n".repeat(in_flight));
+        left -= in_flight;
+        rig.write(usize::MAX);
+    }
+    assert!(tickets.into_iter().all(|ticket| rig.outcome(ticket) == integer(1)));
+}
+
+#[test]
+fn withdrawn_work_of_a_long_outage_is_given_back() {
+    let mut rig = Rig::new(parts());
+    let big = "x".repeat(1000);
+    for round in 0..20 {
+        let tickets: Vec<_> = (0..1000).map(|_| rig.get(&big)).collect();
+        let kept = rig.get("kept");
+        tickets.into_iter().for_each(|ticket| rig.bridge.abandon(ticket));
+        assert!(rig.outcome(kept).is_none());
+        let snapshot = rig.bridge.snapshot(rig.now);
+        assert!(snapshot.log_bytes < 4 << 20, "round {round}: {}", snapshot.log_bytes);
+        assert!(snapshot.slots < 4096, "round {round}: {}", snapshot.slots);
+    }
+    rig.connect();
+    let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
+    assert_eq!(sent.matches("kept").count(), 20);
+    assert!(!sent.contains(&big));
+}
+
+#[test]
+fn a_wrong_password_fails_what_waits_with_the_reason() {
+    let mut rig = Rig::new(parts());
+    let waiting = rig.get("a");
+    let generation = rig.bridge.poll_dial(rig.now).unwrap();
+    rig.bridge.opened(rig.now, generation);
+    rig.write(usize::MAX);
+    rig.reply(b"-WRONGPASS invalid username-password pair or user is disabled.\r\n");
+    let outcome = rig.outcome(waiting);
+    assert!(
+        matches!(
+            outcome.as_ref().map(|outcome| outcome.as_ref().map_err(Error::kind)),
+            Some(Err(ErrorKind::Handshake(_)))
+        ),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn a_silent_peer_is_given_up_within_two_seconds() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let lost = rig.incr("a");
+    rig.write(usize::MAX);
+    let start = rig.now;
+    while rig.bridge.link_state() == LinkState::Up {
+        rig.now = rig.bridge.poll_timeout().expect("something is due");
+        rig.bridge.handle_timeout(rig.now);
+        assert!(rig.now.since(start) < Duration::from_secs(2));
+    }
+    assert_eq!(rig.sent_of(lost), Sent::Maybe);
+}
+
+#[test]
+fn a_transaction_is_one_unit_with_all_its_replies() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let order = Order {
+        effect: SideEffect::NonIdempotent,
+        replies: 3,
+        deadline: rig.now + Duration::from_secs(5),
+        flags: Flags::TRANSACTION,
+        bytes: 0,
+        room: None,
+    };
+    let submit = |rig: &mut Rig| {
+        let now = rig.now;
+        let submitted = rig.bridge.submit(now, &order, |out| {
+            out.command(&["MULTI"]);
+            out.command(&["INCR", "a"]);
+            out.command(&["EXEC"]);
+        });
+        submitted.unwrap().ticket.unwrap()
+    };
+    let whole = submit(&mut rig);
+    let bytes = rig.write(usize::MAX).len();
+    rig.reply(b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    let Some(Ok(Reply::Many(frames))) = rig.outcome(whole) else { panic!("no replies") };
+    assert_eq!(frames.len(), 3);
+    let cut = submit(&mut rig);
+    assert_eq!(rig.write(bytes - 1).len(), bytes - 1);
+    rig.reply(b"+OK\r\n");
+    rig.lose();
+    rig.connect();
+    assert_eq!(
+        rig.write(usize::MAX).len(),
+        bytes,
+        "without the last byte of EXEC nothing ran: it is sent again"
+    );
+    rig.reply(b"+OK\r\n+QUEUED\r\n*1\r\n:2\r\n");
+    assert!(matches!(rig.outcome(cut), Some(Ok(Reply::Many(frames))) if frames.len() == 3));
+}

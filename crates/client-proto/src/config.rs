@@ -1,0 +1,91 @@
+//! The numbers of a bridge, each with its reason.
+//!
+//! Owns the bounds. Does not own the policy on what waits ([`crate::policy`]) nor the handshake's content.
+
+use std::time::Duration;
+
+use towline_admission::BackoffConfig;
+
+/// Bounds and times of one [`crate::Bridge`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// Most bytes of commands that the kernel has not taken yet. Default 64 MiB: one second of 100-byte commands at
+    /// more than half a million a second, so that an interruption of a second loses nothing at any load one
+    /// connection carries, while a forgotten client cannot eat its process. A command that finds no room waits
+    /// for it, or fails, as its caller says.
+    pub backlog_bytes_max: usize,
+    /// Most bytes of commands that wait for replies. Default 16 MiB: above the bandwidth-delay product of any
+    /// network path in use, so it limits nothing but a server that has stopped answering.
+    pub in_flight_bytes_max: usize,
+    /// Most commands that wait for replies. Default 1,048,576.
+    pub in_flight_max: usize,
+    /// Bytes in flight right after a reconnect that finds a backlog; doubled with every window answered until the
+    /// backlog is gone. Default 64 KiB: a restarted server with cold caches is not met by a wall of old work.
+    pub pace_bytes_initial: usize,
+    /// Deadlines are looked at this often at most. Default 10 ms.
+    pub tick: Duration,
+    /// Events kept for a reader that is behind. Default 1024; the oldest is dropped and counted.
+    pub events_max: usize,
+    /// Waits between dials.
+    pub backoff: BackoffConfig,
+    /// The first and the longest wait before a command is sent again that the server refused without running it
+    /// (`LOADING`, `TRYAGAIN`, …). Doubled each time. Default 10 ms and 500 ms.
+    pub refused_wait: (Duration, Duration),
+    /// Whether pushes are kept for [`crate::Bridge::poll_push`]. Default: no, they are counted and dropped.
+    pub keeps_pushes: bool,
+    /// Guards that the simulator turns off, one at a time, to see that it notices.
+    #[doc(hidden)]
+    pub guards: Guards,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            backlog_bytes_max: 64 * 1024 * 1024,
+            in_flight_bytes_max: 16 * 1024 * 1024,
+            in_flight_max: 1 << 20,
+            pace_bytes_initial: 64 * 1024,
+            tick: Duration::from_millis(10),
+            events_max: 1024,
+            backoff: BackoffConfig::CLIENT,
+            refused_wait: (Duration::from_millis(10), Duration::from_millis(500)),
+            keeps_pushes: false,
+            guards: Guards::default(),
+        }
+    }
+}
+
+/// Each guard is one rule that the promises rest on. All are on; a simulator run with one off must fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct Guards {
+    /// A ticket or event of an older generation is refused.
+    pub generation: bool,
+    /// Whether a command was possibly sent is decided by the bytes the kernel took.
+    pub byte_accounting: bool,
+    /// Expired and withdrawn commands are removed before the queue is sent.
+    pub culling: bool,
+    /// Nothing of a caller is sent before the handshake is through.
+    pub tier_order: bool,
+    /// Possibly sent commands that change data are not repeated.
+    pub retry_class: bool,
+    /// What goes back to the queue keeps its place before younger work.
+    pub requeue_order: bool,
+    /// A reply is given to the command whose turn it is, also when its caller has gone.
+    pub orphans: bool,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self {
+            generation: true,
+            byte_accounting: true,
+            culling: true,
+            tier_order: true,
+            retry_class: true,
+            requeue_order: true,
+            orphans: true,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What callers and the owner of a connection share.
+//!
+//! Owns the lock around the bridge, the submitting of commands, and the futures that wait for outcomes. Does not own
+//! the socket's reading half, dialling, or time ([`crate::driver`]), and makes no decision: those are the bridge's.
+//!
+//! The lock is held for the encoding of one command or for handing out one read's replies; never during a system
+//! call, never while foreign code runs.
+
+use std::future::Future;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use towline_client_proto::{
+    Batch, Bridge, Encoder, Error, ErrorKind, Flush, LostCause, Order, Reply, RoomTicket, Ticket,
+};
+use towline_sansio::Instant;
+
+use crate::transport::WriteSide;
+
+/// Pieces of one vectored write: batches of few large commands; more than these go with the next call.
+const PIECES_MAX: usize = 16;
+
+/// One endpoint's engine.
+pub(crate) struct Engine {
+    state: Mutex<State>,
+    epoch: std::time::Instant,
+}
+
+pub(crate) struct State {
+    pub(crate) bridge: Bridge<Waker>,
+    /// Where callers may write themselves: present while a plain socket is open.
+    pub(crate) writer: Option<Arc<WriteSide>>,
+    /// The owner of the connection, if it sleeps.
+    pub(crate) owner: Option<Waker>,
+    /// Who waits for the connection to come up or for the next event.
+    pub(crate) watchers: Vec<Waker>,
+}
+
+impl Engine {
+    pub(crate) fn new(bridge: Bridge<Waker>, epoch: std::time::Instant) -> Self {
+        let state = State { bridge, writer: None, owner: None, watchers: Vec::new() };
+        Self { state: Mutex::new(state), epoch }
+    }
+
+    /// A panic elsewhere leaves the bridge whole: every change of it ends before foreign code runs.
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Time since the engine's start.
+    #[inline]
+    pub(crate) fn now(&self) -> Instant {
+        to_instant(self.epoch, std::time::Instant::now())
+    }
+
+    /// The wall of `tokio` for an instant of ours; `None` for one that never comes.
+    pub(crate) fn std_instant(&self, at: Instant) -> Option<std::time::Instant> {
+        self.epoch.checked_add(std::time::Duration::from_nanos(at.nanos()))
+    }
+
+    /// Submits one command and sees to it that somebody writes it.
+    #[inline]
+    pub(crate) fn submit(
+        &self,
+        now: Instant,
+        order: &Order,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Option<Ticket>, Error> {
+        let mut state = self.lock();
+        let submitted = state.bridge.submit(now, order, encode)?;
+        match submitted.flush {
+            Flush::Nobody => {}
+            Flush::Owner => wake_owner(state),
+            Flush::Caller => self.write_here(now, state),
+        }
+        Ok(submitted.ticket)
+    }
+
+    /// Writes from the caller's own context.
+    fn write_here(&self, now: Instant, mut state: MutexGuard<'_, State>) {
+        let Some(writer) = state.writer.clone() else { return wake_owner(state) };
+        let Some(batch) = state.bridge.take_write(now) else { return };
+        drop(state);
+        let (batch, written) = write_batch(batch, |pieces| writer.try_write_vectored(pieces));
+        let mut state = self.lock();
+        let is_done = finish_write(&mut state, now, batch, &written);
+        if !is_done || state.bridge.wants_write() {
+            wake_owner(state);
+        }
+    }
+
+    /// Wakes the owner if it sleeps.
+    pub(crate) fn wake_owner(&self) {
+        wake_owner(self.lock());
+    }
+
+    /// Submits, waiting for room in the backlog if there is none, up to the command's deadline.
+    pub(crate) async fn submit_when_room(
+        &self,
+        mut order: Order,
+        mut encode: impl FnMut(&mut Encoder<'_>),
+    ) -> Result<Option<Ticket>, Error> {
+        loop {
+            let now = self.now();
+            match self.submit(now, &order, &mut encode) {
+                Err(error) if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && order.room.is_none() => {
+                    order.room = self.room(&order).await?;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn room(&self, order: &Order) -> Result<Option<RoomTicket>, Error> {
+        let place = RoomPlace { engine: self, bytes: order.bytes, ticket: None };
+        let full = || {
+            let bytes_max = self.lock().bridge.backlog_bytes_max();
+            Error::new(ErrorKind::BacklogFull { bytes_max }, towline_client_proto::Sent::No)
+        };
+        match self.std_instant(order.deadline) {
+            None => Ok(place.await),
+            Some(deadline) => tokio::time::timeout_at(deadline.into(), place).await.map_err(|_| full()),
+        }
+    }
+
+    /// The outcome of a command.
+    pub(crate) fn outcome(&self, ticket: Ticket) -> Outcome<'_> {
+        Outcome { engine: self, ticket: Some(ticket) }
+    }
+}
+
+/// The time of ours for `at`.
+fn to_instant(epoch: std::time::Instant, at: std::time::Instant) -> Instant {
+    let nanos = at.saturating_duration_since(epoch).as_nanos();
+    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+}
+
+/// Wakes the owner if it sleeps, after the lock is gone.
+#[inline]
+pub(crate) fn wake_owner(mut state: MutexGuard<'_, State>) {
+    if let Some(owner) = state.owner.take() {
+        drop(state);
+        owner.wake();
+    }
+}
+
+/// How a write ended.
+pub(crate) struct Written {
+    pub(crate) count: usize,
+    /// The kernel takes no more now.
+    pub(crate) is_blocked: bool,
+    pub(crate) error: Option<io::Error>,
+}
+
+/// Hands a batch to `write` until it is gone, the kernel blocks, or the socket fails.
+pub(crate) fn write_batch(
+    batch: Batch,
+    mut write: impl FnMut(&[IoSlice<'_>]) -> io::Result<usize>,
+) -> (Batch, Written) {
+    let mut written = Written { count: 0, is_blocked: false, error: None };
+    while written.count < batch.len() {
+        let mut pieces = [const { IoSlice::new(&[]) }; PIECES_MAX];
+        let mut used = 0;
+        let mut skip = written.count;
+        for slice in batch.slices() {
+            if skip >= slice.len() {
+                skip -= slice.len();
+                continue;
+            }
+            if used == PIECES_MAX {
+                break;
+            }
+            pieces[used] = IoSlice::new(&slice[skip..]);
+            skip = 0;
+            used += 1;
+        }
+        match write(&pieces[..used]) {
+            Ok(0) => {
+                written.error = Some(io::ErrorKind::WriteZero.into());
+                break;
+            }
+            Ok(count) => written.count += count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                written.is_blocked = true;
+                break;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                written.error = Some(error);
+                break;
+            }
+        }
+    }
+    (batch, written)
+}
+
+/// Gives a batch back. False if there is more for the owner to do about it.
+pub(crate) fn finish_write(state: &mut State, now: Instant, batch: Batch, written: &Written) -> bool {
+    let generation = batch.generation();
+    state.bridge.wrote(now, batch, written.count);
+    if let Some(error) = &written.error {
+        // After a write that failed half way nothing that follows would be understood.
+        state.bridge.lost(now, generation, LostCause::from(error.kind()));
+        return false;
+    }
+    !written.is_blocked
+}
+
+/// Waits for one command's outcome. Dropping it gives the command up: what was not handed to the socket is withdrawn,
+/// the reply to what was is read and dropped.
+#[must_use = "a future does nothing unless polled"]
+pub(crate) struct Outcome<'a> {
+    engine: &'a Engine,
+    ticket: Option<Ticket>,
+}
+
+impl Future for Outcome<'_> {
+    type Output = Result<Reply, Error>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(ticket) = self.ticket else {
+            return Poll::Ready(Err(Error::misuse("a command was awaited twice")));
+        };
+        let mut state = self.engine.lock();
+        let outcome = state.bridge.poll_outcome(ticket, |left| match left {
+            Some(waker) if waker.will_wake(cx.waker()) => waker,
+            _ => cx.waker().clone(),
+        });
+        drop(state);
+        match outcome {
+            Some(outcome) => {
+                self.ticket = None;
+                Poll::Ready(outcome)
+            }
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl Drop for Outcome<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let mut state = self.engine.lock();
+            state.bridge.abandon(ticket);
+            wake_finished(state);
+        }
+    }
+}
+
+/// Wakes whoever was freed by an abandoned command.
+fn wake_finished(mut state: MutexGuard<'_, State>) {
+    let mut wakes = Vec::new();
+    state.bridge.take_wakes(&mut wakes);
+    drop(state);
+    wakes.into_iter().for_each(Waker::wake);
+}
+
+/// A place in the line for room.
+struct RoomPlace<'a> {
+    engine: &'a Engine,
+    bytes: usize,
+    ticket: Option<RoomTicket>,
+}
+
+impl Future for RoomPlace<'_> {
+    /// `None` when the bridge has ended: submitting will say so.
+    type Output = Option<RoomTicket>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.engine.lock();
+        let ticket = match self.ticket {
+            Some(ticket) => ticket,
+            None => {
+                let ticket = state.bridge.wait_for_room(self.bytes, cx.waker().clone());
+                self.ticket = Some(ticket);
+                ticket
+            }
+        };
+        if state.bridge.poll_room(ticket, || cx.waker().clone()) {
+            self.ticket = None;
+            return Poll::Ready(Some(ticket));
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for RoomPlace<'_> {
+    fn drop(&mut self) {
+        if let Some(ticket) = self.ticket.take() {
+            let mut state = self.engine.lock();
+            state.bridge.leave_room(ticket);
+            wake_finished(state);
+        }
+    }
+}
