@@ -4,6 +4,7 @@
 //! within a timeout and says what failed. Does **not** own when to dial (admission), how often, nor what is said on
 //! the stream.
 
+mod sides;
 mod tcp;
 mod tls;
 mod unix;
@@ -22,6 +23,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Instant;
 
+use sides::{ReadSide, WriteHalf};
+
+pub use sides::WriteSide;
 pub use tcp::{Keepalive, TcpOptions};
 pub use tls::{TlsConfigError, TlsFailure, TlsOptions};
 
@@ -217,8 +221,10 @@ pub struct Stream {
 }
 
 enum Kind {
-    Tcp(TcpStream),
-    Unix(UnixStream),
+    Socket {
+        read: ReadSide,
+        write: Arc<WriteSide>,
+    },
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<Stream>>),
     Custom(Box<dyn AsyncStream>),
@@ -230,53 +236,31 @@ impl Stream {
         Self { kind: Kind::Custom(Box::new(stream)) }
     }
 
-    /// Whether the `try_` functions can succeed: on sockets without TLS. On all others they always say
-    /// [`io::ErrorKind::WouldBlock`], and reading and writing go through `poll_read` and `poll_write`.
-    pub const fn is_direct(&self) -> bool {
-        matches!(self.kind, Kind::Tcp(_) | Kind::Unix(_))
+    /// The writing side, for others than the owner of the stream. `None` with TLS and custom transports, where only
+    /// the owner can write.
+    pub const fn write_side(&self) -> Option<&Arc<WriteSide>> {
+        match &self.kind {
+            Kind::Socket { write, .. } => Some(write),
+            _ => None,
+        }
     }
 
     /// Whether written bytes may be held back until `poll_flush`.
     pub const fn needs_flush(&self) -> bool {
-        !self.is_direct()
-    }
-
-    /// Writes what the kernel takes at once, without a task context.
-    ///
-    /// # Errors
-    /// [`io::ErrorKind::WouldBlock`]: nothing was taken; any other is the socket's end.
-    #[inline]
-    pub fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        match &self.kind {
-            Kind::Tcp(stream) => stream.try_write(bytes),
-            Kind::Unix(stream) => stream.try_write(bytes),
-            _ => Err(io::ErrorKind::WouldBlock.into()),
-        }
-    }
-
-    /// As [`try_write`](Self::try_write), from several pieces.
-    ///
-    /// # Errors
-    /// As [`try_write`](Self::try_write).
-    #[inline]
-    pub fn try_write_vectored(&self, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-        match &self.kind {
-            Kind::Tcp(stream) => stream.try_write_vectored(pieces),
-            Kind::Unix(stream) => stream.try_write_vectored(pieces),
-            _ => Err(io::ErrorKind::WouldBlock.into()),
-        }
+        self.write_side().is_none()
     }
 
     /// Reads what is there at once, into the free room of `buffer`; 0 is the peer's end of the stream, unless there
     /// was no room.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`]: nothing is there; any other is the socket's end.
+    /// [`io::ErrorKind::WouldBlock`]: nothing is there, or only `poll_read` can tell (TLS, custom); any other is the
+    /// socket's end.
     #[inline]
     pub fn try_read_buf(&self, buffer: &mut impl BufMut) -> io::Result<usize> {
         match &self.kind {
-            Kind::Tcp(stream) => stream.try_read_buf(buffer),
-            Kind::Unix(stream) => stream.try_read_buf(buffer),
+            Kind::Socket { read: ReadSide::Tcp(half), .. } => half.try_read_buf(buffer),
+            Kind::Socket { read: ReadSide::Unix(half), .. } => half.try_read_buf(buffer),
             _ => Err(io::ErrorKind::WouldBlock.into()),
         }
     }
@@ -293,19 +277,35 @@ impl Stream {
 
     fn tcp(&self) -> Option<&TcpStream> {
         match &self.kind {
-            Kind::Tcp(stream) => Some(stream),
+            Kind::Socket { read: ReadSide::Tcp(half), .. } => Some(half.as_ref()),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => stream.get_ref().0.tcp(),
-            Kind::Unix(_) | Kind::Custom(_) => None,
+            Kind::Socket { .. } | Kind::Custom(_) => None,
         }
+    }
+}
+
+impl From<TcpStream> for Stream {
+    fn from(stream: TcpStream) -> Self {
+        let (read, write) = stream.into_split();
+        let write = Arc::new(WriteSide { half: WriteHalf::Tcp(write) });
+        Self { kind: Kind::Socket { read: ReadSide::Tcp(read), write } }
+    }
+}
+
+impl From<UnixStream> for Stream {
+    fn from(stream: UnixStream) -> Self {
+        let (read, write) = stream.into_split();
+        let write = Arc::new(WriteSide { half: WriteHalf::Unix(write) });
+        Self { kind: Kind::Socket { read: ReadSide::Unix(read), write } }
     }
 }
 
 impl fmt::Debug for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.kind {
-            Kind::Tcp(_) => "tcp",
-            Kind::Unix(_) => "unix",
+            Kind::Socket { read: ReadSide::Tcp(_), .. } => "tcp",
+            Kind::Socket { read: ReadSide::Unix(_), .. } => "unix",
             #[cfg(feature = "tls")]
             Kind::Tls(_) => "tls",
             Kind::Custom(_) => "custom",
@@ -315,29 +315,28 @@ impl fmt::Debug for Stream {
     }
 }
 
-macro_rules! each {
-    ($self:expr, $stream:ident => $call:expr) => {
-        match &mut $self.get_mut().kind {
-            Kind::Tcp($stream) => $call,
-            Kind::Unix($stream) => $call,
-            #[cfg(feature = "tls")]
-            Kind::Tls($stream) => $call,
-            Kind::Custom($stream) => $call,
-        }
-    };
-}
-
 impl AsyncRead for Stream {
     #[inline]
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        each!(self, stream => Pin::new(stream).poll_read(cx, buf))
+        match &mut self.get_mut().kind {
+            Kind::Socket { read: ReadSide::Tcp(half), .. } => Pin::new(half).poll_read(cx, buf),
+            Kind::Socket { read: ReadSide::Unix(half), .. } => Pin::new(half).poll_read(cx, buf),
+            #[cfg(feature = "tls")]
+            Kind::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            Kind::Custom(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
     }
 }
 
 impl AsyncWrite for Stream {
     #[inline]
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        each!(self, stream => Pin::new(stream).poll_write(cx, buf))
+        match &mut self.get_mut().kind {
+            Kind::Socket { write, .. } => write.poll(cx, |side| side.try_write(buf)),
+            #[cfg(feature = "tls")]
+            Kind::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            Kind::Custom(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
     }
 
     #[inline]
@@ -346,13 +345,17 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        each!(self, stream => Pin::new(stream).poll_write_vectored(cx, pieces))
+        match &mut self.get_mut().kind {
+            Kind::Socket { write, .. } => write.poll(cx, |side| side.try_write_vectored(pieces)),
+            #[cfg(feature = "tls")]
+            Kind::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            Kind::Custom(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
         match &self.kind {
-            Kind::Tcp(stream) => stream.is_write_vectored(),
-            Kind::Unix(stream) => stream.is_write_vectored(),
+            Kind::Socket { .. } => true,
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => stream.is_write_vectored(),
             Kind::Custom(stream) => stream.is_write_vectored(),
@@ -360,11 +363,22 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, stream => Pin::new(stream).poll_flush(cx))
+        match &mut self.get_mut().kind {
+            Kind::Socket { .. } => Poll::Ready(Ok(())),
+            #[cfg(feature = "tls")]
+            Kind::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            Kind::Custom(stream) => Pin::new(stream).poll_flush(cx),
+        }
     }
 
+    /// Says to the peer that nothing more comes; reading goes on.
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        each!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        match &mut self.get_mut().kind {
+            Kind::Socket { write, .. } => Poll::Ready(write.shut_down()),
+            #[cfg(feature = "tls")]
+            Kind::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            Kind::Custom(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
     }
 }
 
@@ -406,10 +420,8 @@ impl Connector {
                 let failed = |source| ConnectError::Transport { target: target.clone(), source };
                 Stream { kind: Kind::Custom(dialed.map_err(failed)?) }
             }
-            (None, Target::Tcp { host, port }) => {
-                Stream { kind: Kind::Tcp(tcp::dial(host, *port, &self.tcp, &limit).await?) }
-            }
-            (None, Target::Unix(path)) => Stream { kind: Kind::Unix(unix::dial(path, &limit).await?) },
+            (None, Target::Tcp { host, port }) => tcp::dial(host, *port, &self.tcp, &limit).await?.into(),
+            (None, Target::Unix(path)) => unix::dial(path, &limit).await?.into(),
         };
         match &self.tls {
             None => Ok(stream),

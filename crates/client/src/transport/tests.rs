@@ -49,7 +49,7 @@ async fn each_kind_of_stream_carries_bytes() {
     let target = Target::tcp("127.0.0.1", listener.local_addr().unwrap().port());
     let stream = plain().connect(&target, NO_LIMIT).await.unwrap();
     assert_eq!(stream.peer_addr(), listener.local_addr().ok());
-    assert!(stream.is_direct() && !stream.needs_flush() && stream.is_write_vectored());
+    assert!(!stream.needs_flush() && stream.is_write_vectored());
     let peer = listener.accept().await.unwrap().0;
     assert_eq!(stream.local_addr(), peer.peer_addr().ok());
     greets(stream, peer).await;
@@ -71,31 +71,41 @@ async fn each_kind_of_stream_carries_bytes() {
 }
 
 #[tokio::test]
-async fn sockets_are_written_and_read_without_a_task() {
+async fn sockets_are_written_by_others_than_the_owner_and_read_at_once() {
     let (near, far) = UnixStream::pair().unwrap();
-    let (near, far) = (Stream { kind: Kind::Unix(near) }, Stream { kind: Kind::Unix(far) });
+    let (near, mut far) = (Stream::from(near), Stream::from(far));
     let mut buffer = BytesMut::with_capacity(64);
     assert_eq!(near.try_read_buf(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    // Readiness of a new socket is known only once the reactor has reported it.
-    let ready = |stream: &Stream| match &stream.kind {
-        Kind::Unix(stream) => stream.poll_write_ready(&mut Context::from_waker(std::task::Waker::noop())),
-        _ => unreachable!(),
-    };
-    while ready(&near).is_pending() {
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(near.try_write(b"one").unwrap(), 3);
-    assert_eq!(near.try_write_vectored(&[IoSlice::new(b"tw"), IoSlice::new(b"o")]).unwrap(), 3);
-    let Kind::Unix(socket) = &far.kind else { unreachable!() };
-    socket.readable().await.unwrap();
-    assert_eq!(far.try_read_buf(&mut buffer).unwrap(), 6);
+    let side = Arc::clone(near.write_side().unwrap());
+    std::future::poll_fn(|cx| side.poll_ready(cx)).await.unwrap();
+    assert_eq!(side.try_write(b"one").unwrap(), 3);
+    assert_eq!(side.try_write_vectored(&[IoSlice::new(b"tw"), IoSlice::new(b"o")]).unwrap(), 3);
+    assert_eq!(far.read_buf(&mut buffer).await.unwrap(), 6);
     assert_eq!(&buffer[..], b"onetwo");
 
+    // The end is said by the owner, whoever else holds the writing side.
+    let mut near = near;
+    near.shutdown().await.unwrap();
+    assert_eq!(far.read_buf(&mut buffer).await.unwrap(), 0);
+    assert_eq!(side.try_write(b"x").unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+
     let custom = Stream::custom(tokio::io::duplex(64).0);
-    assert!(!custom.is_direct() && custom.needs_flush());
-    assert_eq!(custom.try_write(b"x").unwrap_err().kind(), io::ErrorKind::WouldBlock);
-    assert_eq!(custom.try_write_vectored(&[]).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+    assert!(custom.write_side().is_none() && custom.needs_flush());
     assert_eq!(custom.try_read_buf(&mut buffer).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+}
+
+#[tokio::test]
+async fn a_full_socket_waits_until_the_peer_reads() {
+    let (near, far) = UnixStream::pair().unwrap();
+    let (mut near, mut far) = (Stream::from(near), Stream::from(far));
+    let bytes = vec![b'x'; 4 << 20];
+    let written = async {
+        near.write_all(&bytes).await.unwrap();
+        near.shutdown().await.unwrap();
+    };
+    let mut seen = Vec::new();
+    let (_, read) = tokio::join!(written, far.read_to_end(&mut seen));
+    assert_eq!(read.unwrap(), bytes.len());
 }
 
 #[tokio::test]
