@@ -4,7 +4,8 @@
 //! not own sockets, TLS, the pace of dialling, nor when credentials are renewed ([`ReAuth`] only knows how).
 //!
 //! ```text
-//! start(config) --bytes--> AUTH, HELLO, SELECT, READONLY, CLIENT SETNAME, CLIENT SETINFO x2, CLIENT ID, extra..., PING token
+//! start(config) --bytes--> AUTH, HELLO, SELECT, READONLY, CLIENT SETNAME, CLIENT SETINFO x2, CLIENT ID,
+//!                          extra commands, PING token
 //!                              |
 //!                          on_frame, one reply at a time
 //!                              |

@@ -15,6 +15,7 @@ mod policy;
 mod retry;
 mod server_error;
 mod slab;
+pub mod subscriptions;
 
 pub use bridge::{Batch, Bridge, Counters, Event, Flush, LinkState, Parts, RoomTicket, Snapshot, Submitted};
 pub use buffer::SHARE_BYTES_MIN;

@@ -463,7 +463,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_budget_never_grants_more_than_its_bounds(steps in prop::collection::vec((0_u64..500, 0_u64..50, 0_u8..20), 0..200)) {
+        fn a_budget_never_grants_more_than_its_bounds(
+            steps in prop::collection::vec((0_u64..500, 0_u64..50, 0_u8..20), 0..200),
+        ) {
             let config = RetryBudgetConfig { tokens_max: 20, tokens_per_second: 5, tokens_per_hundred_answers: 10 };
             let mut budget = RetryBudget::new(Instant::ZERO, config);
             let (mut millis, mut answers, mut granted) = (0, 0, 0_u64);
