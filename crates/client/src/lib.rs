@@ -4,14 +4,24 @@
 
 mod args;
 mod cmd;
+mod credentials;
+mod options;
 mod pipeline;
 pub mod transport;
+mod url;
 mod value;
 
 pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
+pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
+pub use options::{ConnectOptions, OptionsError};
 pub use pipeline::{Entry, Pipeline, PipelineMisuse, pipe};
-pub use towline_client_proto::ServerError;
+pub use towline_admission::{BackoffConfig, BackoffError};
+pub use towline_client_proto::{
+    BacklogPolicy, Config, Credentials, LivenessConfig, Outage, Peer, Policy, ProtocolChoice,
+    RetryBudgetConfig, SecondOpinion, ServerError, Situation, Verdict,
+};
 pub use towline_resp::frame::Frame;
 pub use towline_spec::SideEffect;
+pub use url::UrlError;
 pub use value::{Found, FromReply, ReplyError};

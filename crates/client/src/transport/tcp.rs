@@ -106,6 +106,11 @@ impl TcpOptions {
         self
     }
 
+    /// The local address that is connected from, if one is set.
+    pub const fn bind_address(&self) -> Option<IpAddr> {
+        self.bind
+    }
+
     /// How long one address of a name has before the next is tried beside it; a failure is followed by the next at
     /// once. Default 250 ms, as RFC 8305 recommends: longer than most round trips, shorter than what a person notices.
     pub const fn attempt_delay(mut self, delay: Duration) -> Self {

@@ -74,6 +74,11 @@ impl TlsOptions {
         self
     }
 
+    /// Whether a name is set, so that the target's host is not needed for it.
+    pub const fn has_server_name(&self) -> bool {
+        self.server_name.is_some()
+    }
+
     /// Does not check the server's certificate: **anybody on the path may answer in its place** and sees every
     /// password. For tests.
     pub const fn danger_accept_any_certificate(mut self, is_insecure: bool) -> Self {

@@ -1,0 +1,552 @@
+//! What a client can be told.
+//!
+//! Owns [`ConnectOptions`], its defaults with their reasons, and the check that they go together. Does **not** own their
+//! form as a URL (`url`), nor what is done with them.
+
+use crate::credentials::CredentialsProvider;
+use crate::transport::{Connector, Target, TcpOptions, TlsConfigError, TlsOptions, Transport};
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use towline_admission::{BackoffConfig, BackoffError};
+use towline_client_proto::{
+    BacklogPolicy, Config, Credentials, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
+    RetryBudgetConfig,
+};
+
+/// Makes a policy for each endpoint.
+type PolicyFactory = Arc<dyn Fn() -> Box<dyn BacklogPolicy> + Send + Sync>;
+
+/// How to reach a server, and how to behave there.
+///
+/// Parsed from a URL ([`FromStr`](std::str::FromStr)) or built; setters may follow either way. `Debug` shows no secret.
+///
+/// ```
+/// use std::time::Duration;
+/// use towline_client::{ConnectOptions, Credentials, Policy, transport::Target};
+///
+/// let options = ConnectOptions::new(Target::tcp("db.example", 6379))
+///     .credentials(Credentials::user("app", "secret"))
+///     .command_timeout(Duration::from_secs(1))
+///     .backlog(Policy::FailFast);
+/// options.validate().expect("they go together");
+///
+/// let same: ConnectOptions = "redis://app:secret@db.example?command_timeout=1s&backlog=fail-fast".parse()?;
+/// assert_eq!(same.target(), options.target());
+/// # Ok::<(), towline_client::UrlError>(())
+/// ```
+#[derive(Clone)]
+pub struct ConnectOptions {
+    target: Target,
+    tcp: TcpOptions,
+    tls: Option<TlsOptions>,
+    transport: Option<Arc<dyn Transport>>,
+    credentials: Option<Arc<dyn CredentialsProvider>>,
+    database: u32,
+    protocol: ProtocolChoice,
+    peer: Peer,
+    client_name: Option<Box<str>>,
+    is_read_only: bool,
+    command_timeout: Duration,
+    connect_timeout: Duration,
+    backlog: Backlog,
+    engine: Config,
+    liveness: LivenessConfig,
+    retry_budget: RetryBudgetConfig,
+    is_idempotent_retried: bool,
+}
+
+#[derive(Clone)]
+enum Backlog {
+    Preset(Policy),
+    Custom(PolicyFactory),
+}
+
+impl ConnectOptions {
+    /// The defaults for a server. What each is, and why, stands at its setter.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            tcp: TcpOptions::new(),
+            tls: None,
+            transport: None,
+            credentials: None,
+            database: 0,
+            protocol: ProtocolChoice::default(),
+            peer: Peer::default(),
+            client_name: None,
+            is_read_only: false,
+            command_timeout: Duration::from_secs(5),
+            connect_timeout: Duration::from_secs(5),
+            backlog: Backlog::Preset(Policy::default()),
+            engine: Config::default(),
+            liveness: LivenessConfig::default(),
+            retry_budget: RetryBudgetConfig::default(),
+            is_idempotent_retried: false,
+        }
+    }
+
+    /// Another server, with all else as it is.
+    pub fn with_target(mut self, target: Target) -> Self {
+        self.target = target;
+        self
+    }
+
+    /// Options of the TCP socket.
+    pub fn tcp(mut self, tcp: TcpOptions) -> Self {
+        self.tcp = tcp;
+        self
+    }
+
+    /// Speaks TLS; `None`, the default, does not.
+    pub fn tls(mut self, tls: impl Into<Option<TlsOptions>>) -> Self {
+        self.tls = tls.into();
+        self
+    }
+
+    /// Reaches the server by other means than a socket of this host.
+    pub fn transport(mut self, transport: impl Transport) -> Self {
+        self.transport = Some(Arc::new(transport));
+        self
+    }
+
+    /// Authenticates with these. Default: not at all, so the server's default user.
+    pub fn credentials(self, credentials: Credentials) -> Self {
+        self.credentials_provider(credentials)
+    }
+
+    /// Authenticates with what this provides, anew whenever it changes.
+    pub fn credentials_provider(mut self, provider: impl CredentialsProvider) -> Self {
+        self.credentials = Some(Arc::new(provider));
+        self
+    }
+
+    /// The database. Default 0, which costs no command.
+    pub const fn database(mut self, database: u32) -> Self {
+        self.database = database;
+        self
+    }
+
+    /// The protocol. Default: RESP3, or RESP2 with a server that does not know it.
+    pub const fn protocol(mut self, protocol: ProtocolChoice) -> Self {
+        self.protocol = protocol;
+        self
+    }
+
+    /// What answers at the other end. Default: a server; some proxies need [`Peer::Proxy`].
+    pub const fn peer(mut self, peer: Peer) -> Self {
+        self.peer = peer;
+        self
+    }
+
+    /// The connection's name in `CLIENT LIST`: visible ASCII without spaces. Default: none.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.client_name = Some(name.into().into());
+        self
+    }
+
+    /// Lets a replica of a cluster answer reads itself (`READONLY`). Default: no.
+    pub const fn read_only(mut self, is_read_only: bool) -> Self {
+        self.is_read_only = is_read_only;
+        self
+    }
+
+    /// The time of a command from submission to reply, waiting for a connection included; a command may have its own
+    /// ([`Cmd::deadline`](crate::Cmd::deadline)). `Duration::MAX` is no limit.
+    ///
+    /// Default 5 s: an interruption that ends by itself (a failover, a restart) passes unnoticed, and a person or a
+    /// health check still gets an answer before giving up.
+    pub const fn command_timeout(mut self, timeout: Duration) -> Self {
+        self.command_timeout = timeout;
+        self
+    }
+
+    /// The time of one dial: name, socket, TLS and handshake together. It has nothing to do with how long to wait
+    /// between dials. `Duration::MAX` is no limit.
+    ///
+    /// Default 5 s: two lost packets at the start of a connection cost 3 s.
+    pub const fn connect_timeout(mut self, timeout: Duration) -> Self {
+        self.connect_timeout = timeout;
+        self
+    }
+
+    /// What becomes of commands while nothing is connected. Default [`Policy::Queue`].
+    pub fn backlog(mut self, policy: Policy) -> Self {
+        self.backlog = Backlog::Preset(policy);
+        self
+    }
+
+    /// A policy of the application's own: `make` is called once for each endpoint.
+    pub fn backlog_with(mut self, make: impl Fn() -> Box<dyn BacklogPolicy> + Send + Sync + 'static) -> Self {
+        self.backlog = Backlog::Custom(Arc::new(make));
+        self
+    }
+
+    /// Most bytes of commands that are not sent yet. Default 64 MiB: a second at half a million small commands a
+    /// second.
+    pub const fn backlog_bytes_max(mut self, bytes: usize) -> Self {
+        self.engine.backlog_bytes_max = bytes;
+        self
+    }
+
+    /// Waits between dials. Default [`BackoffConfig::CLIENT`].
+    pub const fn backoff(mut self, backoff: BackoffConfig) -> Self {
+        self.engine.backoff = backoff;
+        self
+    }
+
+    /// All bounds and times of the engine at once; [`backlog_bytes_max`](Self::backlog_bytes_max) and
+    /// [`backoff`](Self::backoff) are two of them.
+    pub fn engine(mut self, engine: Config) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// When a silent server is given up. Default: dead 1.8 s after something was due.
+    pub const fn liveness(mut self, liveness: LivenessConfig) -> Self {
+        self.liveness = liveness;
+        self
+    }
+
+    /// How many repetitions the client allows itself. Default: a tenth of the traffic in the long run.
+    pub const fn retry_budget(mut self, budget: RetryBudgetConfig) -> Self {
+        self.retry_budget = budget;
+        self
+    }
+
+    /// Whether idempotent commands, such as `SET`, are repeated when their first run may have happened, as if each had
+    /// [`allow_retry`](crate::Cmd::allow_retry). Default: no. A second `SET` may overwrite what another client wrote
+    /// between the two.
+    pub const fn retry_idempotent(mut self, is_retried: bool) -> Self {
+        self.is_idempotent_retried = is_retried;
+        self
+    }
+}
+
+/// What the engine reads.
+impl ConnectOptions {
+    /// The server.
+    pub const fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// How TLS is spoken, if it is.
+    pub const fn tls_options(&self) -> Option<&TlsOptions> {
+        self.tls.as_ref()
+    }
+
+    /// Who the client is, if it authenticates.
+    pub const fn provider(&self) -> Option<&Arc<dyn CredentialsProvider>> {
+        self.credentials.as_ref()
+    }
+
+    /// The time of a command that has none of its own.
+    pub const fn default_command_timeout(&self) -> Duration {
+        self.command_timeout
+    }
+
+    /// The time of one dial, all steps together.
+    pub const fn dial_timeout(&self) -> Duration {
+        self.connect_timeout
+    }
+
+    /// Bounds and times of the engine.
+    pub const fn engine_config(&self) -> &Config {
+        &self.engine
+    }
+
+    /// When a silent server is given up.
+    pub const fn liveness_config(&self) -> &LivenessConfig {
+        &self.liveness
+    }
+
+    /// How many repetitions are allowed.
+    pub const fn retry_budget_config(&self) -> &RetryBudgetConfig {
+        &self.retry_budget
+    }
+
+    /// Whether idempotent commands are repeated without being told.
+    pub const fn is_idempotent_retried(&self) -> bool {
+        self.is_idempotent_retried
+    }
+
+    /// The policy for one endpoint.
+    pub fn policy(&self) -> Box<dyn BacklogPolicy> {
+        match &self.backlog {
+            Backlog::Preset(policy) => Box::new(*policy),
+            Backlog::Custom(make) => make(),
+        }
+    }
+
+    /// What to say at the start of a connection that has `left` of its dial's time.
+    pub fn handshake(&self, credentials: Option<Credentials>, left: Duration) -> HandshakeConfig {
+        HandshakeConfig {
+            protocol: self.protocol,
+            peer: self.peer,
+            credentials,
+            database: self.database,
+            is_read_only: self.is_read_only,
+            client_name: self.client_name.clone(),
+            timeout: left,
+            ..HandshakeConfig::default()
+        }
+    }
+
+    /// What dials: checks the options and reads the certificates, which blocks for as long as the files take.
+    ///
+    /// # Errors
+    /// [`OptionsError`]: the caller's configuration.
+    pub fn connector(&self) -> Result<Connector, OptionsError> {
+        self.validate()?;
+        Ok(Connector::new(self.tcp.clone(), self.tls.clone(), self.transport.clone())?)
+    }
+
+    /// Says whether the options go together. Certificates are not looked at; [`connector`](Self::connector) does.
+    ///
+    /// # Errors
+    /// [`OptionsError`]: the first that does not fit; the caller's configuration, never to be retried.
+    pub fn validate(&self) -> Result<(), OptionsError> {
+        for (timeout, option) in
+            [(self.command_timeout, "command_timeout"), (self.connect_timeout, "connect_timeout")]
+        {
+            if timeout.is_zero() {
+                return Err(OptionsError::ZeroTimeout { option });
+            }
+        }
+        if let Some(name) = &self.client_name
+            && !name.bytes().all(|byte| byte.is_ascii_graphic())
+        {
+            return Err(OptionsError::ClientName);
+        }
+        if self.engine.backlog_bytes_max == 0 {
+            return Err(OptionsError::NoBacklog);
+        }
+        self.engine.backoff.validate()?;
+        self.validate_liveness()?;
+        self.validate_target()
+    }
+
+    fn validate_liveness(&self) -> Result<(), OptionsError> {
+        let LivenessConfig { silence_max, second_opinion, .. } = self.liveness;
+        if silence_max.is_zero() {
+            return Err(OptionsError::ZeroTimeout { option: "liveness.silence_max" });
+        }
+        match second_opinion {
+            Some(second) if second.ask_after >= silence_max => {
+                Err(OptionsError::LateOpinion { ask_after: second.ask_after, silence_max })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_target(&self) -> Result<(), OptionsError> {
+        let is_tcp = match &self.target {
+            Target::Tcp { host, port } => {
+                if host.is_empty() {
+                    return Err(OptionsError::NoHost);
+                }
+                if *port == 0 && self.transport.is_none() {
+                    return Err(OptionsError::PortZero);
+                }
+                true
+            }
+            Target::Unix(_) => false,
+        };
+        if self.peer == Peer::Proxy {
+            if self.protocol == ProtocolChoice::Resp3 {
+                return Err(OptionsError::ProxyProtocol);
+            }
+            if self.database != 0 {
+                return Err(OptionsError::ProxyDatabase { database: self.database });
+            }
+        }
+        if !is_tcp && self.tls.as_ref().is_some_and(|tls| !tls.has_server_name()) {
+            return Err(OptionsError::TlsWithoutName);
+        }
+        match self.tcp.bind_address() {
+            Some(bind) if !is_tcp || self.transport.is_some() => Err(OptionsError::BindWithoutTcp { bind }),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for ConnectOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let backlog: &dyn fmt::Debug = match &self.backlog {
+            Backlog::Preset(policy) => policy,
+            Backlog::Custom(_) => &"(custom)",
+        };
+        f.debug_struct("ConnectOptions")
+            .field("target", &self.target)
+            .field("tcp", &self.tcp)
+            .field("tls", &self.tls)
+            .field("has_transport", &self.transport.is_some())
+            .field("has_credentials", &self.credentials.is_some())
+            .field("database", &self.database)
+            .field("protocol", &self.protocol)
+            .field("peer", &self.peer)
+            .field("client_name", &self.client_name)
+            .field("is_read_only", &self.is_read_only)
+            .field("command_timeout", &self.command_timeout)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("backlog", backlog)
+            .field("engine", &self.engine)
+            .field("liveness", &self.liveness)
+            .field("retry_budget", &self.retry_budget)
+            .field("is_idempotent_retried", &self.is_idempotent_retried)
+            .finish()
+    }
+}
+
+/// What is wrong with [`ConnectOptions`]; the caller's to mend, never to be retried.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// A time that must not be zero is: everything would fail at once.
+    #[error("`{option}` is zero, so everything would fail at once; `Duration::MAX` is no limit")]
+    ZeroTimeout {
+        /// The option.
+        option: &'static str,
+    },
+    /// The target is TCP without a host.
+    #[error("the target has no host")]
+    NoHost,
+    /// The target's port is 0, which nobody can listen on.
+    #[error("the target's port is 0")]
+    PortZero,
+    /// The client's name has characters that servers refuse.
+    #[error("`client_name` may have visible ASCII characters only, and no space")]
+    ClientName,
+    /// Nothing can be sent without a place to wait for the kernel.
+    #[error("`backlog_bytes_max` is 0, so nothing could be sent")]
+    NoBacklog,
+    /// The numbers of the backoff do not go together.
+    #[error("`backoff`: {0}")]
+    Backoff(#[from] BackoffError),
+    /// The second opinion comes after the verdict.
+    #[error("liveness asks for a second opinion after {ask_after:?}, but gives up after {silence_max:?}")]
+    LateOpinion {
+        /// When it would be asked for.
+        ask_after: Duration,
+        /// When the connection is given up.
+        silence_max: Duration,
+    },
+    /// Proxies without `HELLO` have no RESP3.
+    #[error("RESP3 needs `HELLO`, which a `Peer::Proxy` does not know; use RESP2")]
+    ProxyProtocol,
+    /// Such proxies have one database.
+    #[error("a `Peer::Proxy` has database 0 only, not {database}")]
+    ProxyDatabase {
+        /// What was asked for.
+        database: u32,
+    },
+    /// TLS has to know whom the certificate must name.
+    #[error("TLS over a Unix socket needs the TLS option `server_name`")]
+    TlsWithoutName,
+    /// There is no TCP socket that could be bound.
+    #[error("the TCP option `bind` ({bind}) goes with a TCP target and no other transport")]
+    BindWithoutTcp {
+        /// The address.
+        bind: IpAddr,
+    },
+    /// The TLS options cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use towline_client_proto::SecondOpinion;
+
+    fn options() -> ConnectOptions {
+        ConnectOptions::new(Target::tcp("db", 6379))
+    }
+
+    #[track_caller]
+    fn refused(options: ConnectOptions) -> OptionsError {
+        options.validate().unwrap_err()
+    }
+
+    #[test]
+    fn the_defaults_go_together() {
+        options().validate().unwrap();
+        ConnectOptions::new(Target::unix("/tmp/s")).validate().unwrap();
+        options().connector().unwrap();
+    }
+
+    #[test]
+    fn extreme_times_are_no_limit_or_an_error() {
+        options().command_timeout(Duration::MAX).connect_timeout(Duration::MAX).validate().unwrap();
+        options().command_timeout(Duration::from_nanos(1)).validate().unwrap();
+        let zero = Duration::ZERO;
+        assert_eq!(
+            refused(options().command_timeout(zero)),
+            OptionsError::ZeroTimeout { option: "command_timeout" }
+        );
+        assert_eq!(
+            refused(options().connect_timeout(zero)),
+            OptionsError::ZeroTimeout { option: "connect_timeout" }
+        );
+        let liveness = LivenessConfig { silence_max: zero, ..LivenessConfig::default() };
+        assert!(refused(options().liveness(liveness)).to_string().contains("liveness.silence_max"));
+        let liveness = LivenessConfig { silence_max: Duration::MAX, ..LivenessConfig::default() };
+        options().liveness(liveness).validate().unwrap();
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_named() {
+        let unix = || ConnectOptions::new(Target::unix("/tmp/s"));
+        let bind = TcpOptions::new().bind(Some(IpAddr::from([127, 0, 0, 1])));
+        assert_eq!(refused(ConnectOptions::new(Target::tcp("", 1))), OptionsError::NoHost);
+        assert_eq!(refused(ConnectOptions::new(Target::tcp("db", 0))), OptionsError::PortZero);
+        assert_eq!(refused(options().client_name("two words")), OptionsError::ClientName);
+        assert_eq!(refused(options().client_name("name\r\nFLUSHALL")), OptionsError::ClientName);
+        assert_eq!(refused(options().backlog_bytes_max(0)), OptionsError::NoBacklog);
+        let backoff = BackoffConfig { base: Duration::ZERO, ..BackoffConfig::CLIENT };
+        assert!(matches!(refused(options().backoff(backoff)), OptionsError::Backoff(_)));
+        let second = SecondOpinion { ask_after: Duration::from_secs(9), ..SecondOpinion::default() };
+        let liveness = LivenessConfig { second_opinion: Some(second), ..LivenessConfig::default() };
+        assert!(matches!(refused(options().liveness(liveness)), OptionsError::LateOpinion { .. }));
+        let proxy = || options().peer(Peer::Proxy);
+        proxy().validate().unwrap();
+        assert_eq!(refused(proxy().protocol(ProtocolChoice::Resp3)), OptionsError::ProxyProtocol);
+        assert_eq!(refused(proxy().database(1)), OptionsError::ProxyDatabase { database: 1 });
+        assert_eq!(refused(unix().tls(TlsOptions::new())), OptionsError::TlsWithoutName);
+        unix().tls(TlsOptions::new().server_name("db")).validate().unwrap();
+        assert!(matches!(refused(unix().tcp(bind.clone())), OptionsError::BindWithoutTcp { .. }));
+        options().tcp(bind).validate().unwrap();
+        let missing = options().tls(TlsOptions::new().ca_file("/nowhere/ca.pem"));
+        assert!(matches!(missing.connector().unwrap_err(), OptionsError::Tls(_)));
+    }
+
+    #[test]
+    fn the_handshake_says_what_was_asked_for() {
+        let options =
+            options().database(3).client_name("app").read_only(true).protocol(ProtocolChoice::Resp2);
+        let credentials = Credentials::password("secret");
+        let handshake = options.handshake(Some(credentials.clone()), Duration::from_secs(1));
+        assert_eq!(handshake.credentials, Some(credentials));
+        assert_eq!((handshake.database, handshake.is_read_only), (3, true));
+        assert_eq!(handshake.client_name.as_deref(), Some("app"));
+        assert_eq!((handshake.protocol, handshake.timeout), (ProtocolChoice::Resp2, Duration::from_secs(1)));
+    }
+
+    #[test]
+    fn policies_are_made_for_each_endpoint() {
+        let bounded = Policy::Bounded { bytes: 10, age: Duration::from_secs(3) };
+        assert_eq!(options().backlog(bounded).policy().age_max(), Some(Duration::from_secs(3)));
+        let custom = options().backlog_with(move || Box::new(bounded));
+        assert_eq!(custom.policy().age_max(), Some(Duration::from_secs(3)));
+        assert!(format!("{custom:?}").contains("custom"));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let tls = TlsOptions::new().client_pem("chain", "topsecret");
+        let text = format!("{:?}", options().credentials(Credentials::user("app", "hunter2")).tls(tls));
+        assert!(!text.contains("hunter2") && !text.contains("topsecret"), "{text}");
+        assert!(text.contains("has_credentials: true"));
+    }
+}
