@@ -147,12 +147,19 @@ pub enum ErrorKind {
     /// The peer broke the protocol.
     #[error("protocol error: {0}")]
     Protocol(ProtocolError),
+    /// No connection came about within the time that the caller gave it. The text has the last dial's reason.
+    #[error("cannot connect: {0}")]
+    Connect(Box<str>),
     /// The client was shut down.
     #[error("client is closed")]
     Closed,
     /// The call makes no sense as it was made; the caller's mistake.
     #[error("misuse: {0}")]
     Misuse(Cow<'static, str>),
+    /// The server's reply is not what the caller's type can be made of. The caller's mistake about the command, or
+    /// a key that holds another type of data.
+    #[error("{0}")]
+    Shape(Box<str>),
     /// The caller gave the command up.
     #[error("cancelled")]
     Cancelled,
@@ -224,7 +231,11 @@ impl Error {
     pub fn is_connection_lost(&self) -> bool {
         matches!(
             self.kind(),
-            ErrorKind::Lost(_) | ErrorKind::Unavailable | ErrorKind::Handshake(_) | ErrorKind::Protocol(_)
+            ErrorKind::Lost(_)
+                | ErrorKind::Unavailable
+                | ErrorKind::Connect(_)
+                | ErrorKind::Handshake(_)
+                | ErrorKind::Protocol(_)
         )
     }
 
@@ -235,10 +246,11 @@ impl Error {
         match self.kind() {
             ErrorKind::Server(error) => error.class().is_not_executed(),
             ErrorKind::Handshake(error) => self.sent() == Sent::No && error.is_retryable(),
-            ErrorKind::Closed | ErrorKind::Misuse(_) | ErrorKind::Cancelled => false,
+            ErrorKind::Closed | ErrorKind::Misuse(_) | ErrorKind::Shape(_) | ErrorKind::Cancelled => false,
             ErrorKind::Deadline
             | ErrorKind::Lost(_)
             | ErrorKind::Unavailable
+            | ErrorKind::Connect(_)
             | ErrorKind::BacklogFull { .. }
             | ErrorKind::BacklogAge
             | ErrorKind::Protocol(_) => self.sent() == Sent::No,

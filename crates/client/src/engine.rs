@@ -17,7 +17,7 @@ use towline_client_proto::{
 };
 use towline_sansio::Instant;
 
-use crate::transport::WriteSide;
+use crate::transport::{ConnectError, WriteSide};
 
 /// Pieces of one vectored write: batches of few large commands; more than these go with the next call.
 const PIECES_MAX: usize = 16;
@@ -34,13 +34,15 @@ pub(crate) struct State {
     pub(crate) writer: Option<Arc<WriteSide>>,
     /// The owner of the connection, if it sleeps.
     pub(crate) owner: Option<Waker>,
-    /// Who waits for the connection to come up or for the next event.
-    pub(crate) watchers: Vec<Waker>,
+    /// Why the last dial failed, if it did.
+    pub(crate) last_dial_error: Option<Arc<ConnectError>>,
+    /// The owner has gone.
+    pub(crate) is_ended: bool,
 }
 
 impl Engine {
     pub(crate) fn new(bridge: Bridge<Waker>, epoch: std::time::Instant) -> Self {
-        let state = State { bridge, writer: None, owner: None, watchers: Vec::new() };
+        let state = State { bridge, writer: None, owner: None, last_dial_error: None, is_ended: false };
         Self { state: Mutex::new(state), epoch }
     }
 
@@ -92,11 +94,6 @@ impl Engine {
         }
     }
 
-    /// Wakes the owner if it sleeps.
-    pub(crate) fn wake_owner(&self) {
-        wake_owner(self.lock());
-    }
-
     /// Submits, waiting for room in the backlog if there is none, up to the command's deadline.
     pub(crate) async fn submit_when_room(
         &self,
@@ -106,7 +103,9 @@ impl Engine {
         loop {
             let now = self.now();
             match self.submit(now, &order, &mut encode) {
-                Err(error) if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && order.room.is_none() => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && order.room.is_none() =>
+                {
                     order.room = self.room(&order).await?;
                 }
                 other => return other,
@@ -162,7 +161,7 @@ pub(crate) fn write_batch(
 ) -> (Batch, Written) {
     let mut written = Written { count: 0, is_blocked: false, error: None };
     while written.count < batch.len() {
-        let mut pieces = [const { IoSlice::new(&[]) }; PIECES_MAX];
+        let mut pieces = [IoSlice::new(&[]); PIECES_MAX];
         let mut used = 0;
         let mut skip = written.count;
         for slice in batch.slices() {

@@ -3,8 +3,11 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod client;
 mod cmd;
 mod credentials;
+mod driver;
+mod engine;
 mod options;
 mod pipeline;
 pub mod transport;
@@ -12,6 +15,7 @@ mod url;
 mod value;
 
 pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
+pub use client::Client;
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
 pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
 pub use options::{ConnectOptions, OptionsError};

@@ -197,6 +197,22 @@ pub enum ConnectError {
     },
 }
 
+impl ConnectError {
+    /// The nearest kind that the standard library has.
+    pub fn io_kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Connect { failures, .. } => {
+                failures.first().map_or(io::ErrorKind::NotConnected, |(_, error)| error.kind())
+            }
+            Self::Resolve { .. } => io::ErrorKind::HostUnreachable,
+            Self::Unix { source, .. } | Self::Transport { source, .. } => source.kind(),
+            Self::Timeout { .. } => io::ErrorKind::TimedOut,
+            Self::Tls { .. } => io::ErrorKind::ConnectionAborted,
+            Self::NoAddressToBind { .. } | Self::ServerName(_) => io::ErrorKind::InvalidInput,
+        }
+    }
+}
+
 /// Addresses with what went wrong with each.
 struct Failures<'a>(&'a [(SocketAddr, io::Error)]);
 

@@ -231,6 +231,11 @@ impl<W> Bridge<W> {
         bytes
     }
 
+    /// The kernel takes no more bytes at present.
+    pub fn write_blocked(&mut self, now: Instant) {
+        self.liveness.on_write_blocked(now);
+    }
+
     /// Returns a batch of which the kernel took the first `count` bytes. The rest is written first the next time,
     /// if the connection still stands; otherwise it counts as not sent.
     pub fn wrote(&mut self, now: Instant, mut batch: Batch, count: usize) {

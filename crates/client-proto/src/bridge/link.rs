@@ -18,7 +18,7 @@ use towline_sansio::Instant;
 use super::{Bridge, Event, Flight, Place, State};
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
-use crate::handshake::{Credentials, Handshake, HandshakeError, Progress, ReAuth, Ready};
+use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
 use crate::liveness::{Act, Liveness};
 use crate::policy::Outage;
 use crate::retry::{Decision, Failure};
@@ -416,6 +416,11 @@ impl<W> Bridge<W> {
             self.flying_since = flying_since;
             self.liveness.in_flight(flying_since);
         }
+    }
+
+    /// What is said at the start of the next connection.
+    pub fn set_handshake(&mut self, config: HandshakeConfig) {
+        self.handshake_config = config;
     }
 
     /// New credentials, for this connection (in place, if it is up) and for all later ones. What the server says

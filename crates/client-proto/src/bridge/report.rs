@@ -72,6 +72,8 @@ pub enum Event {
         /// The last one's error.
         last: Error,
     },
+    /// The client has ended; nothing follows.
+    Closed,
     /// The reader was behind; this many events are missing here.
     Missed {
         /// How many.

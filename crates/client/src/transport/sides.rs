@@ -6,6 +6,7 @@
 use std::io::{self, IoSlice};
 use std::net::Shutdown;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::net::{TcpStream, UnixStream, tcp, unix};
 
 /// Reading belongs to the owner of the stream.
@@ -77,6 +78,14 @@ impl WriteSide {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 done => return Poll::Ready(done),
             }
+        }
+    }
+
+    /// Makes closing the socket discard what the peer has not got yet: nothing that was given up arrives later.
+    pub(crate) fn discard_on_close(&self) {
+        if let WriteHalf::Tcp(half) = &self.half {
+            // A socket that is gone already has nothing to discard.
+            let _ = socket2::SockRef::from(AsRef::<TcpStream>::as_ref(half)).set_linger(Some(Duration::ZERO));
         }
     }
 

@@ -1,0 +1,329 @@
+//! The client of one server: a cheap handle that every task may use at once.
+//!
+//! Owns the sending of commands, pipelines and transactions, and the life of the engine behind them. Does not own what
+//! a command looks like ([`Cmd`]), what becomes of it when connections break (the bridge), nor the connection.
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::broadcast;
+use towline_admission::{DialLimiter, LimiterConfig};
+use towline_client_proto::{
+    Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, Reply, RetryBudget, Sent,
+    Ticket, encoded_len,
+};
+use towline_resp::frame::Frame;
+use towline_sansio::Instant;
+use towline_spec::SideEffect;
+
+use crate::args::Part;
+use crate::cmd::{Cmd, CmdOptions, RetryChoice};
+use crate::driver::Owner;
+use crate::engine::Engine;
+use crate::options::{ConnectOptions, OptionsError};
+use crate::url::UrlError;
+use crate::value::{FromReply, ReplyError};
+
+/// A handle to one server. Cloning is cheap, and needless where a reference will do: every method takes `&self`.
+///
+/// Commands of all handles and tasks share one connection and are pipelined by themselves. While the connection is
+/// down they wait (see the backlog policy), each until its own deadline. The engine ends when the last handle is
+/// dropped.
+#[derive(Clone)]
+pub struct Client {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) command_timeout: Duration,
+    is_idempotent_retried: bool,
+    pub(crate) events: broadcast::Sender<Event>,
+}
+
+/// Events kept for a listener that is behind.
+const EVENTS_MAX: usize = 1024;
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let now = self.engine.now();
+        let mut state = self.engine.lock();
+        state.bridge.close(now);
+        crate::engine::wake_owner(state);
+    }
+}
+
+/// The limiter that every client of this process shares, unless it is given another.
+pub(crate) fn process_limiter() -> DialLimiter {
+    static LIMITER: OnceLock<DialLimiter> = OnceLock::new();
+    LIMITER
+        .get_or_init(|| DialLimiter::new(LimiterConfig::CLIENT).expect("invariant: the defaults are valid"))
+        .clone()
+}
+
+/// Starts an engine on the current runtime.
+pub(crate) fn start(options: ConnectOptions, limiter: DialLimiter) -> Result<Arc<Inner>, OptionsError> {
+    let connector = options.connector()?;
+    let epoch = std::time::Instant::now();
+    let now = Instant::ZERO;
+    let parts = Parts {
+        config: options.engine_config().clone(),
+        policy: options.policy(),
+        handshake: options.handshake(None, options.dial_timeout()),
+        liveness: *options.liveness_config(),
+        budget: RetryBudget::new(now, *options.retry_budget_config()),
+        seed: RandomState::new().hash_one(epoch),
+    };
+    let engine = Arc::new(Engine::new(Bridge::new(parts, now)?, epoch));
+    let (events, _) = broadcast::channel(EVENTS_MAX);
+    let inner = Inner {
+        engine: Arc::clone(&engine),
+        command_timeout: options.default_command_timeout(),
+        is_idempotent_retried: options.is_idempotent_retried(),
+        events: events.clone(),
+    };
+    tokio::spawn(Owner::new(engine, connector, options, limiter, events).run());
+    Ok(Arc::new(inner))
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.inner.engine.lock();
+        let (link, generation) = (state.bridge.link_state(), state.bridge.generation());
+        f.debug_struct("Client").field("link", &link).field("generation", &generation).finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// Connects to the server of a URL such as `redis://localhost:6379`; see [`ConnectOptions`] for all of its forms.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Misuse`] if the URL makes no sense, otherwise as [`Client::open`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::open`].
+    pub async fn connect(url: &str) -> Result<Self, Error> {
+        let options: ConnectOptions =
+            url.parse().map_err(|error: UrlError| Error::misuse(error.to_string()))?;
+        Self::open(options).await
+    }
+
+    /// Connects, and waits until the connection serves: for the connect timeout at most.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Misuse`]: the options do not go together; [`ErrorKind::Handshake`]: the server refuses them for
+    /// good; [`ErrorKind::Connect`]: no connection within the time, with the last dial's reason.
+    ///
+    /// # Cancel safety
+    /// Dropping it ends what it has begun.
+    pub async fn open(options: ConnectOptions) -> Result<Self, Error> {
+        let timeout = options.dial_timeout();
+        let client = Self::lazy(options)?;
+        match tokio::time::timeout(timeout, client.ready()).await {
+            Ok(ready) => ready.map(|()| client),
+            Err(_) => {
+                let state = client.inner.engine.lock();
+                let reason = state
+                    .last_dial_error
+                    .as_ref()
+                    .map_or_else(|| format!("no connection within {timeout:?}"), |error| error.to_string());
+                drop(state);
+                Err(Error::new(ErrorKind::Connect(reason.into()), Sent::No))
+            }
+        }
+    }
+
+    /// A client that connects in the background; commands wait for it as the backlog policy says. The server need
+    /// not be there yet. Must be called within a tokio runtime, on which the client lives.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Misuse`]: the options do not go together.
+    pub fn lazy(options: ConnectOptions) -> Result<Self, Error> {
+        start(options, process_limiter())
+            .map(|inner| Self { inner })
+            .map_err(|error| Error::misuse(error.to_string()))
+    }
+
+    /// Waits until the client is connected.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Handshake`] if the server refuses the configuration for good; [`ErrorKind::Closed`].
+    ///
+    /// # Cancel safety
+    /// Dropping it changes nothing.
+    pub async fn ready(&self) -> Result<(), Error> {
+        let mut events = self.inner.events.subscribe();
+        loop {
+            {
+                let state = self.inner.engine.lock();
+                if state.is_ended {
+                    return Err(Error::new(ErrorKind::Closed, Sent::No));
+                }
+                if state.bridge.link_state() == LinkState::Up {
+                    return Ok(());
+                }
+            }
+            match events.recv().await {
+                Ok(Event::HandshakeFailed { error, .. }) if !error.is_retryable() => {
+                    return Err(Error::new(ErrorKind::Handshake(error), Sent::No));
+                }
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => {
+                    return Err(Error::new(ErrorKind::Closed, Sent::No));
+                }
+            }
+        }
+    }
+
+    /// `GET key`. Copies nothing and, for `Bytes` and types without heap memory, allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Cmd::query`].
+    ///
+    /// # Cancel safety
+    /// As [`Cmd::query`].
+    pub async fn get<T: FromReply>(&self, key: impl AsRef<[u8]>) -> Result<T, Error> {
+        let args: [&[u8]; 2] = [b"GET", key.as_ref()];
+        self.query_slices(&args, SideEffect::ReadOnly).await
+    }
+
+    /// `SET key value`.
+    ///
+    /// # Errors
+    /// As [`Cmd::query`].
+    ///
+    /// # Cancel safety
+    /// As [`Cmd::query`].
+    pub async fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
+        let args: [&[u8]; 3] = [b"SET", key.as_ref(), value.as_ref()];
+        self.query_slices(&args, SideEffect::Idempotent).await
+    }
+
+    /// One command from slices that are copied once, into the connection's buffer.
+    async fn query_slices<T: FromReply>(&self, args: &[&[u8]], effect: SideEffect) -> Result<T, Error> {
+        let engine = &*self.inner.engine;
+        let order = Order {
+            effect,
+            replies: 1,
+            deadline: engine.now() + self.inner.command_timeout,
+            flags: self.default_flags(),
+            bytes: encoded_len(args),
+            room: None,
+        };
+        let ticket = engine.submit_when_room(order, |out| out.command(args)).await?;
+        convert(self.outcome(ticket).await)
+    }
+
+    /// Sends one command.
+    pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Frame, Error> {
+        let profile = cmd.profile();
+        let order = self.order(cmd, profile.effect);
+        let engine = &*self.inner.engine;
+        let ticket = engine.submit_when_room(order, |out| encode(cmd, out)).await?;
+        match self.outcome(ticket).await? {
+            Reply::One(frame) => Ok(frame),
+            Reply::Many(frames) => Ok(Frame::Array(frames)),
+        }
+    }
+
+    async fn outcome(&self, ticket: Option<Ticket>) -> Result<Reply, Error> {
+        match ticket {
+            Some(ticket) => self.inner.engine.outcome(ticket).await,
+            None => Ok(Reply::One(Frame::Null)),
+        }
+    }
+
+    /// What the bridge must know of `cmd`.
+    fn order(&self, cmd: &Cmd, effect: SideEffect) -> Order {
+        let (count, _) = cmd.encoded();
+        let (deadline, flags) = self.terms(cmd.options());
+        Order {
+            effect,
+            replies: 1,
+            deadline,
+            flags,
+            bytes: header_len(count) + cmd.encoded_len(),
+            room: None,
+        }
+    }
+
+    fn default_flags(&self) -> Flags {
+        if self.inner.is_idempotent_retried { Flags::ALLOW_RETRY } else { Flags::NONE }
+    }
+
+    /// The deadline and the flags that a command's options amount to.
+    fn terms(&self, options: &CmdOptions) -> (Instant, Flags) {
+        let mut flags = match options.retry {
+            RetryChoice::ByEffect => self.default_flags(),
+            RetryChoice::Never => Flags::NO_RETRY,
+            RetryChoice::Allowed => Flags::ALLOW_RETRY,
+        };
+        if options.is_fire_and_forget {
+            flags = flags | Flags::FIRE_AND_FORGET;
+        }
+        if options.deadline.is_some() {
+            flags = flags | Flags::HARD_DEADLINE;
+        }
+        let after = options.deadline.unwrap_or(self.inner.command_timeout);
+        (self.inner.engine.now() + after, flags)
+    }
+}
+
+impl Cmd {
+    /// Sends the command and converts its reply.
+    ///
+    /// # Errors
+    /// [`Error::kind`] says what happened, [`Error::sent`] whether the server may have run the command.
+    ///
+    /// # Cancel safety
+    /// A command whose future is dropped before the connection took it is withdrawn and never sent; later its reply
+    /// is read and dropped, and nobody else ever gets it.
+    pub async fn query<T: FromReply>(self, client: &Client) -> Result<T, Error> {
+        let outcome = client.send(&self).await;
+        convert(outcome.map(Reply::One))
+    }
+}
+
+/// The bytes of a command.
+fn encode(cmd: &Cmd, out: &mut Encoder<'_>) {
+    let (count, parts) = cmd.encoded();
+    let mut number = itoa::Buffer::new();
+    out.raw(b"*");
+    out.raw(number.format(count).as_bytes());
+    out.raw(b"\r\n");
+    for part in parts {
+        match part {
+            Part::Encoded(bytes) => out.raw(bytes),
+            Part::Shared(bytes) => out.share(Bytes::clone(bytes)),
+        }
+    }
+}
+
+fn header_len(count: usize) -> usize {
+    3 + itoa::Buffer::new().format(count).len()
+}
+
+/// The outcome as the caller's type. A type that has a place for the server's error gets it as a value.
+#[inline]
+fn convert<T: FromReply>(outcome: Result<Reply, Error>) -> Result<T, Error> {
+    let frame = match outcome {
+        Ok(Reply::One(frame)) => frame,
+        Ok(Reply::Many(frames)) => Frame::Array(frames),
+        Err(error) => match error.kind() {
+            ErrorKind::Server(answer) => Frame::Error(answer.to_bytes()),
+            _ => return Err(error),
+        },
+    };
+    T::from_reply(frame).map_err(reply_error)
+}
+
+#[cold]
+fn reply_error(error: ReplyError) -> Error {
+    match error {
+        ReplyError::Server(answer) => Error::server(answer),
+        shape => Error::new(ErrorKind::Shape(shape.to_string().into()), Sent::Answered),
+    }
+}

@@ -1,0 +1,477 @@
+//! The owner of a connection: dials, reads, writes what callers leave, and keeps time.
+//!
+//! Owns the socket's reading half, the read buffer, the timer. Makes no decision: what to do comes from the bridge.
+//! Reading is always armed: nothing here waits for a write without polling reads, so that a peer which stops reading
+//! until its own output is taken cannot deadlock with us.
+
+use std::future::{Future, poll_fn};
+use std::io::{self, IoSlice};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{BufMut, BytesMut};
+use tokio::io::{AsyncReadExt, AsyncWrite};
+use tokio::sync::broadcast;
+use tokio::time::Sleep;
+use towline_admission::{DialLimiter, DialPermit};
+use towline_client_proto::{Batch, Credentials, Event, Generation, HandshakeConfig, LinkState, LostCause};
+use towline_resp::frame::{Decoder, Frame};
+use towline_sansio::Instant;
+
+use crate::engine::{Engine, State, Written, finish_write, write_batch};
+use crate::options::ConnectOptions;
+use crate::transport::{ConnectError, Connector, Stream};
+
+/// Room for one read. Some hundred small replies; larger reads gain nothing on the way through one core's cache.
+const READ_BYTES: usize = 32 * 1024;
+
+/// With less room than this the buffer is renewed before a read.
+const READ_BYTES_MIN: usize = 4 * 1024;
+
+/// A body of this size gets a buffer of its own, of exactly its size.
+const LARGE_BYTES_MIN: usize = 64 * 1024;
+
+/// The most that is reserved for a body before its bytes come. Reserved is not used: the pages come with the bytes.
+const CLAIM_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// A socket that came late in its dial's time still gets this long for its handshake.
+const HANDSHAKE_TIME_MIN: Duration = Duration::from_millis(500);
+
+/// Frames given to the bridge at once.
+const FRAMES_MAX: usize = 512;
+
+/// Rounds of reading and writing before other tasks get a turn.
+const ROUNDS_MAX: usize = 16;
+
+/// Everything that stays the same from dial to dial.
+pub(crate) struct Owner {
+    engine: Arc<Engine>,
+    connector: Connector,
+    options: ConnectOptions,
+    /// The target's name at the limiter.
+    target_key: Arc<str>,
+    limiter: DialLimiter,
+    events: broadcast::Sender<Event>,
+    timer: Timer,
+    /// Waiters to wake once the lock is gone; kept for its memory.
+    wakes: Vec<Waker>,
+    /// Ends when other credentials are to be used than those of the present connection.
+    rotation: Option<Rotation>,
+}
+
+/// Gives the credentials that replace the present ones, once they have changed.
+type Rotation = Pin<Box<dyn Future<Output = Option<Credentials>> + Send>>;
+
+/// What a dial yields.
+struct Dialed {
+    stream: Stream,
+    permit: DialPermit,
+    handshake: HandshakeConfig,
+}
+
+/// The one timer of an engine.
+struct Timer {
+    sleep: Pin<Box<Sleep>>,
+    at: Option<Instant>,
+}
+
+impl Timer {
+    fn new() -> Self {
+        Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
+    }
+
+    /// Sees to it that the task is woken at `at` or before. A timer that is set to an earlier time stays: it is cheaper
+    /// to wake up once too early than to move it with every reply.
+    fn arm(&mut self, engine: &Engine, at: Option<Instant>, cx: &mut Context<'_>) {
+        let Some(at) = at else { return };
+        if self.at.is_none_or(|armed| at < armed) {
+            let Some(wall) = engine.std_instant(at) else { return };
+            self.sleep.as_mut().reset(wall.into());
+            self.at = Some(at);
+        }
+        if self.at.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
+            self.at = None;
+            cx.waker().wake_by_ref();
+        }
+    }
+}
+
+/// One open connection.
+struct Connection {
+    generation: Generation,
+    stream: Stream,
+    buffer: BytesMut,
+    decoder: Decoder,
+    frames: Vec<Frame>,
+    /// The right to dial, kept until the handshake is through.
+    permit: Option<DialPermit>,
+}
+
+/// What one attempt to write came to.
+enum Wrote {
+    /// There was nothing to write.
+    Nothing,
+    Some,
+    /// The kernel takes no more; the task is woken when it does.
+    Blocked,
+}
+
+impl Owner {
+    pub(crate) fn new(
+        engine: Arc<Engine>,
+        connector: Connector,
+        options: ConnectOptions,
+        limiter: DialLimiter,
+        events: broadcast::Sender<Event>,
+    ) -> Self {
+        let target_key = options.target().to_string().into();
+        Self {
+            engine,
+            connector,
+            options,
+            target_key,
+            limiter,
+            events,
+            timer: Timer::new(),
+            wakes: Vec::new(),
+            rotation: None,
+        }
+    }
+
+    /// Serves until the bridge has ended.
+    pub(crate) async fn run(mut self) {
+        while let Some(generation) = poll_fn(|cx| self.poll_idle(cx)).await {
+            let Some(dialed) = self.dial(generation).await else { continue };
+            let mut connection = self.open(generation, dialed);
+            poll_fn(|cx| self.poll_serve(cx, &mut connection)).await;
+            self.shut(connection);
+        }
+        self.settle();
+    }
+
+    /// Waits until a dial is due. `None` when the bridge has ended.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Generation>> {
+        let engine = Arc::clone(&self.engine);
+        let now = engine.now();
+        let mut state = engine.lock();
+        state.bridge.handle_timeout(now);
+        if state.bridge.is_finished() {
+            return Poll::Ready(None);
+        }
+        let dial = state.bridge.poll_dial(now);
+        let timeout = state.bridge.poll_timeout();
+        state.owner = Some(cx.waker().clone());
+        self.publish(state);
+        if dial.is_some() {
+            return Poll::Ready(dial);
+        }
+        self.timer.arm(&engine, timeout, cx);
+        Poll::Pending
+    }
+
+    /// Dials, while time goes on for what waits.
+    async fn dial(&mut self, generation: Generation) -> Option<Dialed> {
+        let attempt = attempt(
+            Arc::clone(&self.engine),
+            self.limiter.clone(),
+            Arc::clone(&self.target_key),
+            self.connector.clone(),
+            self.options.clone(),
+        );
+        let mut attempt = pin!(attempt);
+        let result = poll_fn(|cx| {
+            if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
+                return Poll::Ready(Some(result));
+            }
+            // Nothing else is dialled meanwhile; what comes due are deadlines, and the end.
+            match self.poll_idle(cx) {
+                Poll::Ready(None) => Poll::Ready(None),
+                _ => Poll::Pending,
+            }
+        })
+        .await?;
+        match result {
+            Ok(dialed) => Some(dialed),
+            Err(error) => {
+                let now = self.engine.now();
+                let engine = Arc::clone(&self.engine);
+                let mut state = engine.lock();
+                state.bridge.dial_failed(now, generation, error.io_kind());
+                state.last_dial_error = Some(Arc::new(error));
+                self.publish(state);
+                None
+            }
+        }
+    }
+
+    fn open(&mut self, generation: Generation, dialed: Dialed) -> Connection {
+        let Dialed { stream, permit, handshake } = dialed;
+        self.rotation = handshake.credentials.clone().zip(self.options.provider().cloned()).map(
+            |(known, provider)| -> Rotation {
+                Box::pin(async move {
+                    provider.changed(&known).await;
+                    provider.credentials().await.ok()
+                })
+            },
+        );
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        state.bridge.set_handshake(handshake);
+        state.bridge.opened(engine.now(), generation);
+        state.writer = stream.write_side().cloned();
+        self.publish(state);
+        Connection {
+            generation,
+            stream,
+            buffer: BytesMut::new(),
+            decoder: Decoder::default(),
+            frames: Vec::new(),
+            permit: Some(permit),
+        }
+    }
+
+    /// Speaks `AUTH` again when the credentials have changed.
+    fn poll_rotation(&mut self, cx: &mut Context<'_>) {
+        let Some(rotation) = &mut self.rotation else { return };
+        let Poll::Ready(fresh) = rotation.as_mut().poll(cx) else { return };
+        self.rotation = None;
+        let (Some(fresh), Some(provider)) = (fresh, self.options.provider().cloned()) else { return };
+        self.engine.lock().bridge.reauthenticate(fresh.clone());
+        let mut next: Rotation = Box::pin(async move {
+            provider.changed(&fresh).await;
+            provider.credentials().await.ok()
+        });
+        // Polled once, so that it wakes this task; a change that is there already comes with the next round.
+        if next.as_mut().poll(cx).is_pending() {
+            self.rotation = Some(next);
+        }
+    }
+
+    /// Reads and writes until the connection is over.
+    fn poll_serve(&mut self, cx: &mut Context<'_>, connection: &mut Connection) -> Poll<()> {
+        let engine = Arc::clone(&self.engine);
+        self.poll_rotation(cx);
+        for _ in 0..ROUNDS_MAX {
+            let has_read = match connection.poll_read(cx) {
+                Poll::Ready(Ok(0)) => {
+                    self.lose(connection.generation, LostCause::Closed);
+                    return Poll::Ready(());
+                }
+                Poll::Ready(Ok(_)) => {
+                    self.hand_over(connection);
+                    true
+                }
+                Poll::Ready(Err(error)) => {
+                    self.lose(connection.generation, LostCause::from(error.kind()));
+                    return Poll::Ready(());
+                }
+                Poll::Pending => false,
+            };
+            let wrote = self.poll_write(cx, connection);
+            if has_read || matches!(wrote, Wrote::Some) {
+                continue;
+            }
+            let mut state = engine.lock();
+            let now = engine.now();
+            if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
+                state.bridge.handle_timeout(now);
+            }
+            if !state.bridge.is_serving(connection.generation) {
+                self.publish(state);
+                return Poll::Ready(());
+            }
+            let timeout = state.bridge.poll_timeout();
+            // What a timeout asked for is written at once, unless the kernel blocks.
+            if state.bridge.wants_write() && !matches!(wrote, Wrote::Blocked) {
+                self.publish(state);
+                continue;
+            }
+            if !state.owner.as_ref().is_some_and(|owner| owner.will_wake(cx.waker())) {
+                state.owner = Some(cx.waker().clone());
+            }
+            self.publish(state);
+            self.timer.arm(&engine, timeout, cx);
+            return Poll::Pending;
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// Decodes what was read and gives it to the bridge.
+    fn hand_over(&mut self, connection: &mut Connection) {
+        let engine = Arc::clone(&self.engine);
+        loop {
+            let broken = connection.decode();
+            let is_more = connection.frames.len() == FRAMES_MAX;
+            let now = engine.now();
+            let mut state = engine.lock();
+            state.bridge.deliver(now, connection.generation, &mut connection.frames);
+            if let Some(error) = broken {
+                state.bridge.broken(now, connection.generation, error);
+            }
+            if connection.permit.is_some() && state.bridge.link_state() != LinkState::Shaking {
+                connection.permit = None;
+            }
+            self.publish(state);
+            if !is_more || broken.is_some() {
+                break;
+            }
+        }
+        connection.trim();
+    }
+
+    /// Writes one batch, if there is one.
+    fn poll_write(&mut self, cx: &mut Context<'_>, connection: &mut Connection) -> Wrote {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        if !state.bridge.is_serving(connection.generation) || !state.bridge.wants_write() {
+            return Wrote::Nothing;
+        }
+        let now = engine.now();
+        let Some(batch) = state.bridge.take_write(now) else { return Wrote::Nothing };
+        drop(state);
+        let (batch, written) = connection.write(cx, batch);
+        let mut state = engine.lock();
+        finish_write(&mut state, now, batch, &written);
+        if written.is_blocked {
+            state.bridge.write_blocked(now);
+        }
+        self.publish(state);
+        if written.is_blocked { Wrote::Blocked } else { Wrote::Some }
+    }
+
+    fn lose(&mut self, generation: Generation, cause: LostCause) {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        state.bridge.lost(engine.now(), generation, cause);
+        self.publish(state);
+    }
+
+    /// Closes a connection that the bridge has given up or that has ended by itself.
+    fn shut(&mut self, connection: Connection) {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        state.writer = None;
+        let is_graceful = state.bridge.is_finished();
+        self.publish(state);
+        if let Some(side) = connection.stream.write_side()
+            && !is_graceful
+        {
+            side.discard_on_close();
+        }
+    }
+
+    /// Lets the lock go, then wakes whoever has something to see.
+    fn publish(&mut self, mut state: std::sync::MutexGuard<'_, State>) {
+        state.bridge.take_wakes(&mut self.wakes);
+        if state.bridge.has_events() {
+            while let Some(event) = state.bridge.poll_event() {
+                // Nobody listens: nothing is lost that anybody wanted.
+                let _ = self.events.send(event);
+            }
+        }
+        drop(state);
+        self.wakes.drain(..).for_each(Waker::wake);
+    }
+
+    /// The last words: whoever still waits for something learns that it is over.
+    fn settle(&mut self) {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        state.is_ended = true;
+        self.publish(state);
+        let _ = self.events.send(Event::Closed);
+    }
+}
+
+/// One dial, with everything that must be asked first.
+async fn attempt(
+    engine: Arc<Engine>,
+    limiter: DialLimiter,
+    key: Arc<str>,
+    connector: Connector,
+    options: ConnectOptions,
+) -> Result<Dialed, ConnectError> {
+    let target = options.target();
+    let failed =
+        |reason: String| ConnectError::Transport { target: target.clone(), source: io::Error::other(reason) };
+    let permit = limiter.acquire(key).await.map_err(|full| failed(full.to_string()))?;
+    if let Some(start) = engine.std_instant(permit.start_at(engine.now())) {
+        tokio::time::sleep_until(start.into()).await;
+    }
+    let begun = engine.now();
+    let credentials = match options.provider() {
+        Some(provider) => Some(provider.credentials().await.map_err(|error| failed(error.to_string()))?),
+        None => None,
+    };
+    let stream = connector.connect(target, options.dial_timeout()).await?;
+    let left = options.dial_timeout().saturating_sub(engine.now().since(begun));
+    let handshake = options.handshake(credentials, left.max(HANDSHAKE_TIME_MIN));
+    Ok(Dialed { stream, permit, handshake })
+}
+
+impl Connection {
+    /// One read. The future of `read_buf` may be dropped at any time without losing bytes.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let missing = self.decoder.bytes_missing(self.buffer.len());
+        let limit = if missing >= LARGE_BYTES_MIN { self.make_room(missing) } else { usize::MAX };
+        if limit == usize::MAX && self.buffer.capacity() - self.buffer.len() < READ_BYTES_MIN {
+            self.buffer.reserve(READ_BYTES);
+        }
+        let mut room = (&mut self.buffer).limit(limit);
+        pin!(self.stream.read_buf(&mut room)).poll(cx)
+    }
+
+    /// A buffer for the rest of a large body, and nothing behind it. Returns how much may be read.
+    fn make_room(&mut self, missing: usize) -> usize {
+        let wanted = missing.min(CLAIM_BYTES_MAX.max(self.buffer.len()));
+        if self.buffer.capacity() - self.buffer.len() < wanted {
+            let mut exact = BytesMut::with_capacity(self.buffer.len() + wanted);
+            exact.extend_from_slice(&self.buffer);
+            self.buffer = exact;
+        }
+        wanted
+    }
+
+    /// Moves whole frames from the buffer to the list, until it is long.
+    fn decode(&mut self) -> Option<towline_resp::frame::FrameError> {
+        while self.frames.len() < FRAMES_MAX {
+            match self.decoder.decode(&mut self.buffer) {
+                Ok(Some(frame)) => self.frames.push(frame),
+                Ok(None) => break,
+                Err(error) => return Some(error),
+            }
+        }
+        None
+    }
+
+    /// An empty rest of a large buffer would keep all of it alive.
+    fn trim(&mut self) {
+        if self.buffer.is_empty() && self.decoder.is_idle() && self.buffer.capacity() == 0 {
+            self.buffer = BytesMut::new();
+        }
+    }
+
+    fn write(&mut self, cx: &mut Context<'_>, batch: Batch) -> (Batch, Written) {
+        let stream = &mut self.stream;
+        let (batch, mut written) = write_batch(batch, |pieces| poll_write(stream, cx, pieces));
+        // What a stream has taken it may hold back; an unfinished flush is finished by a later one.
+        if written.error.is_none()
+            && stream.needs_flush()
+            && let Poll::Ready(Err(error)) = Pin::new(stream).poll_flush(cx)
+        {
+            written.error = Some(error);
+        }
+        (batch, written)
+    }
+}
+
+/// A vectored write as a function that blocks or not; if it does, the task is woken when the kernel takes bytes again.
+fn poll_write(stream: &mut Stream, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
+    match Pin::new(stream).poll_write_vectored(cx, pieces) {
+        Poll::Ready(result) => result,
+        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+    }
+}
