@@ -109,8 +109,6 @@ pub struct Liveness {
     config: LivenessConfig,
     /// The last time the peer showed a sign of life.
     sign_at: Instant,
-    /// The last time this side wrote, for idleness only.
-    write_at: Instant,
     oldest_sent_at: Option<Instant>,
     blocked_since: Option<Instant>,
     pinged_at: Option<Instant>,
@@ -135,7 +133,6 @@ impl Liveness {
         Self {
             config,
             sign_at: now,
-            write_at: now,
             oldest_sent_at: None,
             blocked_since: None,
             pinged_at: None,
@@ -154,7 +151,6 @@ impl Liveness {
 
     /// The kernel took bytes. A sign of life only if it had refused some before.
     pub fn on_write(&mut self, now: Instant) {
-        self.write_at = self.write_at.max(now);
         if self.blocked_since.take().is_some() {
             self.on_read(now);
         }
@@ -277,7 +273,7 @@ impl Liveness {
     }
 
     fn idle_ping_at(&self) -> Option<Instant> {
-        let idle_from = self.sign_at.max(self.write_at).max(self.pinged_at.unwrap_or(Instant::ZERO));
+        let idle_from = self.sign_at.max(self.pinged_at.unwrap_or(Instant::ZERO));
         self.config.idle_ping_after.map(|pause| idle_from + pause)
     }
 

@@ -449,7 +449,18 @@ mod tests {
         assert!(budget.take(Instant::from_nanos(UNIT), 10), "a second is a token");
         assert!(budget.has_token(Instant::FAR, u64::MAX));
         assert_eq!(budget.tokens(), 2, "no more than the bound");
-        assert!(budget.take(Instant::ZERO, 0), "time and counts that go back change nothing");
+    }
+
+    #[test]
+    fn time_and_counts_that_go_back_fill_nothing_twice() {
+        let config =
+            RetryBudgetConfig { tokens_max: 9, tokens_per_second: 1, tokens_per_hundred_answers: 100 };
+        let (early, late) = (Instant::ZERO, Instant::from_nanos(5 * UNIT));
+        let mut budget = RetryBudget::new(late, config);
+        while budget.take(late, 5) {}
+        for (now, answers) in [(early, 5), (late, 0), (late, 5)] {
+            assert!(!budget.take(now, answers));
+        }
     }
 
     #[test]

@@ -111,7 +111,7 @@ struct Batch {
 pub enum Subscribed {
     /// The server has confirmed it already, to another subscriber or to this one.
     Active,
-    /// A confirmation follows, see [`Event::Confirmed`].
+    /// A confirmation follows, see [`PushEvent::Confirmed`].
     Pending,
 }
 
@@ -125,7 +125,7 @@ pub struct TooManyNames {
 
 /// What a push means.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum PushEvent {
     /// For [`Subscriptions::subscribers`] of the message's subscription.
     Message(Message),
     /// The server has confirmed a subscription.
@@ -240,8 +240,7 @@ impl Subscriptions {
             entry.state = State::Absent;
         }
         let is_active = entry.state == State::Active;
-        let is_confirmed = entry.subscribers.entry(subscriber).or_insert(is_active);
-        *is_confirmed |= is_active;
+        entry.subscribers.entry(subscriber).or_insert(is_active);
         self.by_subscriber.entry(subscriber).or_default().insert(key.clone());
         self.review(&key);
         Ok(if is_active { Subscribed::Active } else { Subscribed::Pending })
@@ -326,9 +325,9 @@ impl Subscriptions {
     }
 
     /// Takes a push (see [`take_push`]) of the connection `generation`. What comes late is dropped.
-    pub fn on_push(&mut self, generation: Generation, push: Vec<Frame>) -> Event {
+    pub fn on_push(&mut self, generation: Generation, push: Vec<Frame>) -> PushEvent {
         let event = match parse(&push) {
-            None => return Event::Other(push),
+            None => return PushEvent::Other(push),
             Some(_) if self.generation != Some(generation) => None,
             Some(PubSub::Message(message)) => self.on_message(message),
             Some(PubSub::Subscribed(kind, name)) => self.on_confirmed(generation, kind, name),
@@ -337,7 +336,7 @@ impl Subscriptions {
         };
         event.unwrap_or_else(|| {
             self.unknown_count += 1;
-            Event::Unknown
+            PushEvent::Unknown
         })
     }
 
@@ -413,7 +412,6 @@ impl Subscriptions {
         self.batches.clear();
         self.entries.retain(|_, entry| {
             entry.state = State::Absent;
-            entry.is_queued = false;
             entry.is_desired()
         });
     }
@@ -489,14 +487,14 @@ impl Subscriptions {
         BatchReply::Done(refused)
     }
 
-    fn on_message(&mut self, message: Message) -> Option<Event> {
+    fn on_message(&mut self, message: Message) -> Option<PushEvent> {
         let key = (message.kind, message.subscription().clone());
         let (key, entry) = self.entries.get_key_value(&key)?;
         let is_wanted = entry.subscribers.values().any(|is_confirmed| *is_confirmed);
-        is_wanted.then(|| Event::Message(message.compact(&key.1)))
+        is_wanted.then(|| PushEvent::Message(message.compact(&key.1)))
     }
 
-    fn on_confirmed(&mut self, generation: Generation, kind: Kind, name: Bytes) -> Option<Event> {
+    fn on_confirmed(&mut self, generation: Generation, kind: Kind, name: Bytes) -> Option<PushEvent> {
         let key = self.own_key(kind, name)?;
         let entry = self.entries.get_mut(&key).filter(|entry| entry.state == State::Subscribing)?;
         entry.state = State::Active;
@@ -510,10 +508,10 @@ impl Subscriptions {
             *is_confirmed = true;
         }
         self.review(&key);
-        Some(Event::Confirmed(confirmed))
+        Some(PushEvent::Confirmed(confirmed))
     }
 
-    fn on_removed(&mut self, kind: Kind, name: Bytes) -> Option<Event> {
+    fn on_removed(&mut self, kind: Kind, name: Bytes) -> Option<PushEvent> {
         let key = self.own_key(kind, name)?;
         let entry = self.entries.get_mut(&key)?;
         let is_asked_for = match entry.state {
@@ -524,7 +522,7 @@ impl Subscriptions {
         };
         entry.state = State::Absent;
         self.review(&key);
-        Some(Event::Removed { kind, name: key.1, is_asked_for })
+        Some(PushEvent::Removed { kind, name: key.1, is_asked_for })
     }
 
     /// The key with a name that is not a slice of the read buffer.

@@ -227,6 +227,11 @@ fn a_missing_reply_anywhere_is_a_desync() {
             "without reply {missing}: {error:?}"
         );
     }
+    let with_extra = HandshakeConfig {
+        extra: vec![ExtraCommand { args: vec!["GET".into(), "x".into()], is_required: false }],
+        ..HandshakeConfig::default()
+    };
+    assert_eq!(failure(&with_extra, &replies.concat()), (5, HandshakeError::Desync));
     let other_token = TRACE.replace("abc", "abd");
     let (_, error) = failure(&HandshakeConfig::default(), &(replies[..4].concat() + &other_token));
     assert_eq!(error, HandshakeError::Desync);

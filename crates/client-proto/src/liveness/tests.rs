@@ -89,6 +89,12 @@ fn silence_and_progress_in_virtual_time() {
         ),
         ("a big reply that trickles, then stops", &trickle, 40_000, &[(28_500 + 1800, DEAD)]),
         ("answered while under suspicion", &[(0, Oldest(0)), (1780, Answered)], 5000, &[]),
+        (
+            "a byte while under suspicion, then silence",
+            &[(0, Oldest(0)), (1780, Read)],
+            5000,
+            &[(3580, DEAD)],
+        ),
         ("a write that the kernel refuses for too long", &[(200, Blocked)], 5000, &[(2000, DEAD)]),
         (
             "a blocked write that moves",
@@ -209,4 +215,6 @@ fn blame_follows_the_evidence() {
     assert_eq!(watch.blame(at(4000)), Blame::ServerSlow);
     assert_eq!(watch.poll(at(30_000)), None, "far too late to judge");
     assert_eq!(watch.blame(at(30_000)), Blame::RuntimeStarved);
+    watch.on_read(at(30_001));
+    assert_eq!(watch.blame(at(30_002)), Blame::ServerSlow, "that is over");
 }

@@ -236,7 +236,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_message_is_delivered_in_order_or_counted_in_its_place(
-            steps in prop::collection::vec(prop::option::weighted(0.7, 0_usize..700), 0..200),
+            steps in prop::collection::vec(prop::option::weighted(0.7, 0_usize..1300), 0..200),
             is_newest in any::<bool>(),
         ) {
             let overflow = if is_newest { Overflow::DropNewest } else { Overflow::DropOldest };

@@ -92,7 +92,7 @@ struct World {
     server: Server,
     generation: Generation,
     is_connected: bool,
-    events: Vec<Event>,
+    events: Vec<PushEvent>,
     refused: Vec<Refused>,
 }
 
@@ -139,7 +139,7 @@ impl World {
 
     fn gaps(&self) -> Vec<(Generation, Generation, Vec<SubscriberId>)> {
         let confirmed = self.events.iter().filter_map(|event| match event {
-            Event::Confirmed(confirmed) if !confirmed.gaps.is_empty() => Some(confirmed),
+            PushEvent::Confirmed(confirmed) if !confirmed.gaps.is_empty() => Some(confirmed),
             _ => None,
         });
         confirmed.map(|event| (event.gap.from, event.gap.to, event.gaps.clone())).collect()
@@ -159,7 +159,7 @@ fn a_reconnect_subscribes_in_few_commands_and_confirms_by_name() {
     assert!(world.subs.is_settled());
     assert_eq!(world.server.actual.len(), 1001);
     assert_eq!((world.server.command_count, world.server.widest), (3, NAMES_PER_COMMAND_MAX));
-    let confirmed = world.events.iter().filter(|event| matches!(event, Event::Confirmed(_))).count();
+    let confirmed = world.events.iter().filter(|event| matches!(event, PushEvent::Confirmed(_))).count();
     assert_eq!(confirmed, 1001);
     assert_eq!(world.gaps(), [], "nobody missed anything yet");
 
@@ -210,7 +210,7 @@ fn messages_reach_only_confirmed_subscribers_and_the_rest_is_counted() {
     world.connect();
     world.subs.subscribe(A, Kind::Pattern, b"c*").unwrap();
     let message = push(&["pmessage", "c*", "c1", "hello"]);
-    assert_eq!(world.subs.on_push(G1, message.clone()), Event::Unknown, "not confirmed");
+    assert_eq!(world.subs.on_push(G1, message.clone()), PushEvent::Unknown, "not confirmed");
     world.settle();
     let expected = Message {
         kind: Kind::Pattern,
@@ -218,17 +218,17 @@ fn messages_reach_only_confirmed_subscribers_and_the_rest_is_counted() {
         pattern: Some("c*".into()),
         payload: "hello".into(),
     };
-    assert_eq!(world.subs.on_push(G1, message.clone()), Event::Message(expected));
-    assert_eq!(world.subs.on_push(G2, message.clone()), Event::Unknown, "of another connection");
-    assert_eq!(world.subs.on_push(G1, push(&["message", "c1", "hello"])), Event::Unknown);
-    assert_eq!(world.subs.on_push(G1, push(&["message", "c1"])), Event::Unknown);
+    assert_eq!(world.subs.on_push(G1, message.clone()), PushEvent::Message(expected));
+    assert_eq!(world.subs.on_push(G2, message.clone()), PushEvent::Unknown, "of another connection");
+    assert_eq!(world.subs.on_push(G1, push(&["message", "c1", "hello"])), PushEvent::Unknown);
+    assert_eq!(world.subs.on_push(G1, push(&["message", "c1"])), PushEvent::Unknown);
     assert_eq!(world.subs.unknown_count(), 4);
     let other = push(&["invalidate", "key"]);
-    assert_eq!(world.subs.on_push(G1, other.clone()), Event::Other(other));
-    assert_eq!(world.subs.on_push(G1, Vec::new()), Event::Other(Vec::new()));
+    assert_eq!(world.subs.on_push(G1, other.clone()), PushEvent::Other(other));
+    assert_eq!(world.subs.on_push(G1, Vec::new()), PushEvent::Other(Vec::new()));
     // Between the wish to leave and the server's word, messages still come.
     world.subs.remove(A);
-    assert_eq!(world.subs.on_push(G1, message), Event::Unknown);
+    assert_eq!(world.subs.on_push(G1, message), PushEvent::Unknown);
 }
 
 #[test]
@@ -253,6 +253,21 @@ fn a_gap_is_marked_once_and_only_for_those_who_missed_something() {
 }
 
 #[test]
+fn a_late_word_about_an_earlier_connection_changes_nothing() {
+    let mut world = World::default();
+    world.connect();
+    world.subs.subscribe(A, Kind::Channel, b"c").unwrap();
+    world.lose();
+    world.connect();
+    world.flush();
+    world.subs.on_lost(G1);
+    assert_eq!(world.subs.on_push(G1, push(&["subscribe", "c"])), PushEvent::Unknown);
+    assert!(!world.subs.is_settled());
+    world.settle();
+    assert!(world.subs.is_settled());
+}
+
+#[test]
 fn a_removal_by_the_server_is_followed_by_a_new_subscription() {
     let mut world = World::default();
     world.connect();
@@ -260,7 +275,7 @@ fn a_removal_by_the_server_is_followed_by_a_new_subscription() {
     world.settle();
     world.server.actual.clear();
     let event = world.subs.on_push(G1, push(&["sunsubscribe", "s"]));
-    assert_eq!(event, Event::Removed { kind: Kind::Shard, name: "s".into(), is_asked_for: false });
+    assert_eq!(event, PushEvent::Removed { kind: Kind::Shard, name: "s".into(), is_asked_for: false });
     world.settle();
     assert_eq!(world.server.actual.len(), 1);
     assert_eq!(world.gaps(), [(G1, G1, vec![A])]);
@@ -279,7 +294,7 @@ fn a_removal_that_crosses_our_own_command_does_not_shift_replies() {
     subs.remove(A);
     assert!(subs.poll_command(&mut out));
     let event = subs.on_push(G1, push(&["sunsubscribe", "s"]));
-    assert!(matches!(event, Event::Removed { is_asked_for: true, .. }));
+    assert!(matches!(event, PushEvent::Removed { is_asked_for: true, .. }));
     let moved = Frame::Error(Bytes::from_static(b"MOVED 12182 127.0.0.1:7001"));
     assert_eq!(subs.on_reply(&moved), BatchReply::NeedMore);
     assert_eq!(subs.on_reply(&bulk(b"towline-fence-2")), BatchReply::Done(Vec::new()));
@@ -320,6 +335,44 @@ fn one_forbidden_name_does_not_spoil_the_others() {
     world.subs.subscribe(B, Kind::Channel, b"secret").unwrap();
     world.settle();
     assert!(world.subs.is_settled());
+}
+
+#[test]
+fn a_name_that_spoilt_a_command_stays_alone_on_the_next_connection() {
+    let mut world = World::default();
+    world.server.forbidden.insert(Bytes::from_static(b"m"));
+    for name in ["m", "z"] {
+        world.subs.subscribe(A, Kind::Channel, name.as_bytes()).unwrap();
+    }
+    world.connect();
+    world.settle();
+    world.lose();
+    world.subs.subscribe(A, Kind::Channel, b"a").unwrap();
+    world.subs.subscribe(A, Kind::Channel, b"b").unwrap();
+    world.connect();
+    world.settle();
+    assert_eq!((world.server.command_count, world.server.widest), (3, 2), "a with b, m, z");
+    assert_eq!(world.server.actual.len(), 3);
+}
+
+#[test]
+fn a_subscription_that_a_busy_server_does_not_end_is_ended_later() {
+    let mut subs = Subscriptions::default();
+    subs.on_connected(G1);
+    subs.subscribe(A, Kind::Channel, b"a").unwrap();
+    assert!(subs.poll_command(&mut Vec::new()));
+    subs.on_push(G1, push(&["subscribe", "a"]));
+    assert_eq!(subs.on_reply(&bulk(b"towline-fence-1")), BatchReply::Done(Vec::new()));
+    subs.remove(A);
+    assert!(subs.poll_command(&mut Vec::new()));
+    let busy = Frame::Error(Bytes::from_static(b"BUSY Redis is busy running a script"));
+    assert_eq!(subs.on_reply(&busy), BatchReply::NeedMore);
+    let BatchReply::Done(refused) = subs.on_reply(&busy) else { panic!("the fence is refused as well") };
+    assert_eq!((refused.len(), refused[0].subscribers.len()), (1, 0));
+    assert!(!subs.poll_command(&mut Vec::new()), "no hot loop");
+    subs.retry_refused();
+    let mut out = Vec::new();
+    assert!(subs.poll_command(&mut out) && out.starts_with(b"*2\r\n$11\r\nUNSUBSCRIBE"));
 }
 
 #[test]
