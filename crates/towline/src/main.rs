@@ -5,6 +5,7 @@
 
 mod bench;
 mod cli;
+mod faults;
 mod log;
 mod server_cmd;
 mod tls;
@@ -34,6 +35,8 @@ struct Cli {
 enum Job {
     /// Generate load against a Redis-compatible server and report latency, throughput and CPU time.
     Bench(Box<bench::BenchArgs>),
+    /// Put faults between a client and a server: cuts, stalls, resets, at exact places.
+    Faults(Box<faults::FaultsArgs>),
     /// Run a server.
     Server(server_cmd::ServerArgs),
     /// Send commands to a Redis-compatible server, one by one or interactively.
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
     };
     match cli.job {
         Job::Bench(arguments) => bench::run(*arguments),
+        Job::Faults(arguments) => faults::run(*arguments),
         Job::Server(arguments) => server_cmd::run(&arguments),
         Job::Cli(arguments) => cli::run(*arguments),
     }
