@@ -235,8 +235,8 @@ impl Backoff {
         let halvings = lived.as_nanos() / self.config.stable_after.as_nanos();
         self.level = self.level.checked_shr(u32::try_from(halvings).unwrap_or(u32::MAX)).unwrap_or(0);
         let ceiling = match (self.level, cause) {
-            (0, LossCause::Private) => return now,
             (0, LossCause::Shared) => self.config.first_jitter,
+            // At level 0 this is zero: at once.
             (level, _) => self.config.ceiling(level),
         };
         now + draw(ceiling, prng)

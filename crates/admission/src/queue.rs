@@ -170,6 +170,9 @@ pub enum Admission {
 }
 
 /// When a refused caller should come back. Not a failure: it costs the caller no retry.
+///
+/// On the wire send the time from now to `retry_at`: an instant means something in its own process only. Callers may
+/// add up to 20 ms of their own, which the ticket's grace allows for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Busy {
     /// Come back then, or within [`QueueConfig::ticket_grace`] after it. Different for each caller.

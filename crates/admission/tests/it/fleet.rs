@@ -4,7 +4,8 @@ use crate::events::Events;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use towline_admission::{
-    Backoff, BackoffConfig, LimiterConfig, LimiterCore, LossCause, RequestId, Requested,
+    Attempt, AttemptOutcome, Backoff, BackoffConfig, Breaker, BreakerConfig, Change, LimiterConfig,
+    LimiterCore, LossCause, Passage, RequestId, Requested,
 };
 use towline_sansio::{Instant, Prng};
 
@@ -22,12 +23,16 @@ const SEEDS: u64 = 20;
 enum Processes {
     /// All clients share one limiter.
     One,
-    /// Each client is a process with its own.
+    /// As before, with one breaker for the server: one probe asks for all.
+    OneWithBreaker,
+    /// Each client is a process with its own limiter.
     Many,
 }
 
 enum Event {
     Due(usize),
+    /// The breaker may let a probe go: the first of those it refused asks again.
+    AskAgain,
     Start(usize, RequestId),
     Done(usize, RequestId),
 }
@@ -39,6 +44,10 @@ struct Fleet {
     events: Events<Event>,
     waiting: BTreeMap<(usize, RequestId), usize>,
     in_flight: usize,
+    breaker: Option<Breaker>,
+    /// Permitted attempts that have not been reported.
+    attempts: BTreeMap<usize, Attempt>,
+    refused: VecDeque<usize>,
 }
 
 /// What one run showed.
@@ -51,6 +60,7 @@ struct Outcome {
     in_flight_max: usize,
     first_dial_after: Duration,
     dials: usize,
+    dials_in_vain: usize,
 }
 
 impl Outcome {
@@ -65,7 +75,7 @@ impl Outcome {
 
 impl Fleet {
     fn new(backoff: BackoffConfig, processes: Processes, seed: u64) -> Self {
-        let limiters = if processes == Processes::One { 1 } else { CLIENTS };
+        let limiters = if processes == Processes::Many { CLIENTS } else { 1 };
         Self {
             prng: Prng::new(seed),
             backoffs: vec![Backoff::new(backoff).unwrap(); CLIENTS],
@@ -73,11 +83,40 @@ impl Fleet {
             events: Events::new(),
             waiting: BTreeMap::new(),
             in_flight: 0,
+            breaker: (processes == Processes::OneWithBreaker)
+                .then(|| Breaker::new(BreakerConfig::CLIENT).unwrap()),
+            attempts: BTreeMap::new(),
+            refused: VecDeque::new(),
         }
     }
 
     fn limiter_of(&self, client: usize) -> usize {
         client % self.limiters.len()
+    }
+
+    /// Whether the breaker, if there is one, lets the client dial. One that it refuses sleeps until it is called.
+    fn may_dial(&mut self, now: Instant, client: usize) -> bool {
+        let Some(breaker) = &mut self.breaker else { return true };
+        match breaker.ask(now, &mut self.prng) {
+            Passage::Allowed(attempt) => drop(self.attempts.insert(client, attempt)),
+            Passage::Refused { .. } => self.refused.push_back(client),
+        }
+        self.attempts.contains_key(&client)
+    }
+
+    fn report(&mut self, now: Instant, client: usize, outcome: AttemptOutcome) {
+        let Some(breaker) = &mut self.breaker else { return };
+        let attempt = self.attempts.remove(&client).unwrap();
+        match breaker.report(now, attempt, outcome, &mut self.prng) {
+            Change::None => {}
+            Change::Opened { until } => self.events.at(until, Event::AskAgain),
+            Change::ProbeFree => self.events.at(now, Event::AskAgain),
+            Change::Closed => {
+                for client in self.refused.drain(..) {
+                    self.events.at(now, Event::Due(client));
+                }
+            }
+        }
     }
 
     fn granted(&mut self, now: Instant, client: usize, id: RequestId) {
@@ -97,6 +136,12 @@ impl Fleet {
         }
         while let Some((now, event)) = self.events.next() {
             match event {
+                Event::AskAgain => {
+                    if let Some(client) = self.refused.pop_front() {
+                        self.events.at(now, Event::Due(client));
+                    }
+                }
+                Event::Due(client) if !self.may_dial(now, client) => {}
                 Event::Due(client) => {
                     let at = self.limiter_of(client);
                     match self.limiters[at].request(()).unwrap() {
@@ -111,6 +156,7 @@ impl Fleet {
                         outcome.first_dial_after = now.since(LOST_AT);
                     }
                     outcome.dials += 1;
+                    outcome.dials_in_vain += usize::from(now < back_at);
                     self.in_flight += 1;
                     outcome.in_flight_max = outcome.in_flight_max.max(self.in_flight);
                     starts.push_back(now);
@@ -129,9 +175,11 @@ impl Fleet {
                         self.granted(now, waiter, next);
                     }
                     if now >= back_at + HANDSHAKE {
+                        self.report(now, client, AttemptOutcome::Worked);
                         self.backoffs[client].connected(now);
                         outcome.back_after.push(now.since(back_at));
                     } else {
+                        self.report(now, client, AttemptOutcome::Failed);
                         let due = self.backoffs[client].failed(now, &mut self.prng);
                         self.events.at(due, Event::Due(client));
                     }
@@ -172,6 +220,22 @@ fn a_fleet_of_processes_is_back_within_a_second_too() {
     }
 }
 
+#[test]
+fn with_a_breaker_a_process_hardly_dials_a_dead_server_and_is_back_as_soon() {
+    for seed in 0..SEEDS {
+        let outcome = Fleet::new(BackoffConfig::CLIENT, Processes::OneWithBreaker, seed).run();
+        let last = outcome.back_after[CLIENTS - 1];
+        println!("breaker, seed {seed}: {} dials in the outage, last back {last:?}", outcome.dials_in_vain);
+        // Those that were permitted before the first five failures were known, and two to four probes a second.
+        assert!(outcome.dials_in_vain <= 150, "seed {seed}: {outcome:?}");
+        assert!(last <= 1000 * MS, "seed {seed}: {outcome:?}");
+        assert!(
+            outcome.in_flight_max <= LimiterConfig::CLIENT.per_target as usize,
+            "seed {seed}: {outcome:?}"
+        );
+    }
+}
+
 /// The figures behind [`BackoffConfig::CLIENT`]'s cap; see them with `--nocapture`.
 #[test]
 fn the_cap_of_the_defaults_is_the_largest_that_meets_the_goal() {
@@ -183,7 +247,7 @@ fn the_cap_of_the_defaults_is_the_largest_that_meets_the_goal() {
             (0..SEEDS).map(|seed| Fleet::new(backoff, Processes::One, seed).run()).collect();
         let share = runs.iter().map(|run| run.share_within(1000 * MS)).fold(1.0, f64::min);
         let slowest = runs.iter().map(Outcome::percentile_95).max().unwrap();
-        let dials = runs.iter().map(|run| run.dials).max().unwrap();
+        let dials = runs.iter().map(|run| run.dials_in_vain).max().unwrap();
         println!("{cap_ms:4} ms  {:26.1} %  {:15} ms  {dials:10}", share * 100.0, slowest.as_millis());
         shares.push((cap_ms, share));
     }

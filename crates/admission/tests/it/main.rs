@@ -4,3 +4,5 @@
 mod events;
 #[cfg(test)]
 mod fleet;
+#[cfg(test)]
+mod storm;
