@@ -5,7 +5,7 @@
 
 use crate::args::{Args, ArgsIter, Part, ToArgs, View};
 use std::time::Duration;
-use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, resolve};
+use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, lookup, resolve};
 
 /// Begins a command.
 ///
@@ -90,8 +90,8 @@ impl Cmd {
     /// See [`cmd`].
     pub fn new(name: &str) -> Self {
         let mut args = Args::default();
-        for word in name.split_ascii_whitespace() {
-            args.push(word.as_bytes());
+        if name.bytes().any(|byte| byte.is_ascii_whitespace()) {
+            name.split_ascii_whitespace().for_each(|word| args.push(word.as_bytes()));
         }
         if args.is_empty() {
             args.push(name.as_bytes());
@@ -197,11 +197,20 @@ impl Cmd {
 
     /// What the command table says: one look-up for all of it.
     pub fn profile(&self) -> Profile {
+        let plain = lookup(self.name()).filter(|command| {
+            // Arguments only ever make the class milder, and this is the mildest.
+            command.effect == SideEffect::ReadOnly
+                && !command.is_container()
+                && !command.flags.contains(Flags::BLOCKING)
+        });
+        if let Some(command) = plain {
+            return Profile { command: Some(command), effect: command.effect, block_time: None };
+        }
         self.args.view(|view| {
             let command = resolve(view).ok();
             Profile {
                 command,
-                effect: command.map_or(SideEffect::NonIdempotent, |command| effect(command, view)),
+                effect: command.map_or(SideEffect::NonIdempotent, |command| effect_of(command, view)),
                 block_time: command.and_then(|command| block_time(command, view)),
             }
         })
@@ -234,11 +243,6 @@ impl std::fmt::Debug for Cmd {
             .field("options", &self.options)
             .finish_non_exhaustive()
     }
-}
-
-fn effect(command: &Command, view: &View<'_>) -> SideEffect {
-    // Arguments only ever make the class milder, and this is the mildest.
-    if command.effect == SideEffect::ReadOnly { command.effect } else { effect_of(command, view) }
 }
 
 /// Where a blocking command has its time, and in which unit.
