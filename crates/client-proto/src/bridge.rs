@@ -155,7 +155,7 @@ enum Flight {
     Reauth,
 }
 
-/// See the [module documentation](self).
+/// One endpoint: the queue, the connection, the fate of every command. Its contract stands at the top of the file.
 #[derive(Debug)]
 pub struct Bridge<W> {
     config: Config,
@@ -183,6 +183,8 @@ pub struct Bridge<W> {
     handshake_config: HandshakeConfig,
     /// New credentials whose reply has not come.
     reauth: Option<ReAuth>,
+    /// New credentials are to be sent as soon as nothing is in flight.
+    wants_reauth: bool,
     liveness_config: LivenessConfig,
     liveness: Liveness,
     /// Since when something has been in flight without a break.
@@ -248,6 +250,7 @@ impl<W> Bridge<W> {
             backoff,
             handshake_config: handshake,
             reauth: None,
+            wants_reauth: false,
             liveness_config: liveness,
             liveness: Liveness::new(now, liveness),
             flying_since: None,
@@ -274,6 +277,17 @@ impl<W> Bridge<W> {
         encode: impl FnOnce(&mut Encoder<'_>),
     ) -> Result<Submitted, Error> {
         self.admit(now, order)?;
+        Ok(self.submit_admitted(now, order, encode))
+    }
+
+    /// Accepts the further commands of a pipeline, whose first was submitted with the bytes of them all in its
+    /// `order.bytes`: what was admitted together stays together.
+    pub fn submit_admitted(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Submitted {
         let before = self.log.end();
         encode(&mut Encoder(&mut self.log));
         let end = self.log.end();
@@ -304,7 +318,7 @@ impl<W> Bridge<W> {
         self.unsent_bytes += len as usize;
         self.report.counters.submitted += 1;
         let is_watched = !order.flags.contains(Flags::FIRE_AND_FORGET);
-        Ok(Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() })
+        Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() }
     }
 
     /// Whether the command may come in.

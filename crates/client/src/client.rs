@@ -222,7 +222,7 @@ impl Client {
         let profile = cmd.profile();
         let order = self.order(cmd, profile.effect);
         let engine = &*self.inner.engine;
-        let ticket = engine.submit_when_room(order, |out| encode(cmd, out)).await?;
+        let ticket = engine.submit_when_room(order, |out| cmd.encode(out)).await?;
         match self.outcome(ticket).await? {
             Reply::One(frame) => Ok(frame),
             Reply::Many(frames) => Ok(Frame::Array(frames)),
@@ -237,17 +237,9 @@ impl Client {
     }
 
     /// What the bridge must know of `cmd`.
-    fn order(&self, cmd: &Cmd, effect: SideEffect) -> Order {
-        let (count, _) = cmd.encoded();
+    pub(crate) fn order(&self, cmd: &Cmd, effect: SideEffect) -> Order {
         let (deadline, flags) = self.terms(cmd.options());
-        Order {
-            effect,
-            replies: 1,
-            deadline,
-            flags,
-            bytes: header_len(count) + cmd.encoded_len(),
-            room: None,
-        }
+        Order { effect, replies: 1, deadline, flags, bytes: cmd.wire_len(), room: None }
     }
 
     fn default_flags(&self) -> Flags {
@@ -255,7 +247,7 @@ impl Client {
     }
 
     /// The deadline and the flags that a command's options amount to.
-    fn terms(&self, options: &CmdOptions) -> (Instant, Flags) {
+    pub(crate) fn terms(&self, options: &CmdOptions) -> (Instant, Flags) {
         let mut flags = match options.retry {
             RetryChoice::ByEffect => self.default_flags(),
             RetryChoice::Never => Flags::NO_RETRY,
@@ -273,6 +265,14 @@ impl Client {
 }
 
 impl Cmd {
+    /// Writes the command's bytes.
+    pub(crate) fn encode(&self, out: &mut Encoder<'_>) {
+        self.write_to(|part| match part {
+            Part::Encoded(bytes) => out.raw(bytes),
+            Part::Shared(bytes) => out.share(Bytes::clone(bytes)),
+        });
+    }
+
     /// Sends the command and converts its reply.
     ///
     /// # Errors
@@ -287,28 +287,9 @@ impl Cmd {
     }
 }
 
-/// The bytes of a command.
-fn encode(cmd: &Cmd, out: &mut Encoder<'_>) {
-    let (count, parts) = cmd.encoded();
-    let mut number = itoa::Buffer::new();
-    out.raw(b"*");
-    out.raw(number.format(count).as_bytes());
-    out.raw(b"\r\n");
-    for part in parts {
-        match part {
-            Part::Encoded(bytes) => out.raw(bytes),
-            Part::Shared(bytes) => out.share(Bytes::clone(bytes)),
-        }
-    }
-}
-
-fn header_len(count: usize) -> usize {
-    3 + itoa::Buffer::new().format(count).len()
-}
-
 /// The outcome as the caller's type. A type that has a place for the server's error gets it as a value.
 #[inline]
-fn convert<T: FromReply>(outcome: Result<Reply, Error>) -> Result<T, Error> {
+pub(crate) fn convert<T: FromReply>(outcome: Result<Reply, Error>) -> Result<T, Error> {
     let frame = match outcome {
         Ok(Reply::One(frame)) => frame,
         Ok(Reply::Many(frames)) => Frame::Array(frames),
@@ -321,7 +302,7 @@ fn convert<T: FromReply>(outcome: Result<Reply, Error>) -> Result<T, Error> {
 }
 
 #[cold]
-fn reply_error(error: ReplyError) -> Error {
+pub(crate) fn reply_error(error: ReplyError) -> Error {
     match error {
         ReplyError::Server(answer) => Error::server(answer),
         shape => Error::new(ErrorKind::Shape(shape.to_string().into()), Sent::Answered),

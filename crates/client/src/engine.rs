@@ -17,6 +17,7 @@ use towline_client_proto::{
 };
 use towline_sansio::Instant;
 
+use crate::cmd::Cmd;
 use crate::transport::{ConnectError, WriteSide};
 
 /// Pieces of one vectored write: batches of few large commands; more than these go with the next call.
@@ -81,6 +82,35 @@ impl Engine {
         Ok(submitted.ticket)
     }
 
+    /// Submits commands back to back: nobody else's come between. All of them, or none. `whole` describes them all,
+    /// for the bounds.
+    pub(crate) fn submit_all<'c>(
+        &self,
+        now: Instant,
+        whole: &Order,
+        commands: impl Iterator<Item = (Order, &'c Cmd)>,
+        tickets: &mut Vec<Option<Ticket>>,
+    ) -> Result<(), Error> {
+        let mut state = self.lock();
+        let mut flush = Flush::Nobody;
+        for (at, (order, cmd)) in commands.enumerate() {
+            let submitted = if at == 0 {
+                let first = Order { bytes: whole.bytes, room: whole.room, ..order };
+                state.bridge.submit(now, &first, |out| cmd.encode(out))?
+            } else {
+                state.bridge.submit_admitted(now, &order, |out| cmd.encode(out))
+            };
+            tickets.push(submitted.ticket);
+            flush = submitted.flush;
+        }
+        match flush {
+            Flush::Nobody => {}
+            Flush::Owner => wake_owner(state),
+            Flush::Caller => self.write_here(now, state),
+        }
+        Ok(())
+    }
+
     /// Writes from the caller's own context.
     fn write_here(&self, now: Instant, mut state: MutexGuard<'_, State>) {
         let Some(writer) = state.writer.clone() else { return wake_owner(state) };
@@ -113,7 +143,7 @@ impl Engine {
         }
     }
 
-    async fn room(&self, order: &Order) -> Result<Option<RoomTicket>, Error> {
+    pub(crate) async fn room(&self, order: &Order) -> Result<Option<RoomTicket>, Error> {
         let place = RoomPlace { engine: self, bytes: order.bytes, ticket: None };
         let full = || {
             let bytes_max = self.lock().bridge.backlog_bytes_max();

@@ -19,11 +19,12 @@ pub use client::Client;
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
 pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
 pub use options::{ConnectOptions, OptionsError};
-pub use pipeline::{Entry, Pipeline, PipelineMisuse, pipe};
+pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::{
-    BacklogPolicy, Config, Credentials, LivenessConfig, Outage, Peer, Policy, ProtocolChoice,
-    RetryBudgetConfig, SecondOpinion, ServerError, Situation, Verdict,
+    BacklogPolicy, Config, Credentials, Diagnosis, Error, ErrorKind, Event, LinkState, LivenessConfig,
+    LostCause, Outage, Peer, Policy, ProtocolChoice, RetryBudgetConfig, SecondOpinion, Sent, ServerError,
+    Situation, Snapshot, Stage, Verdict,
 };
 pub use towline_resp::frame::Frame;
 pub use towline_spec::SideEffect;

@@ -3,6 +3,10 @@
 //! Owns [`Pipeline`]: the commands in order, which replies the caller wants, and whether they form a transaction.
 //! Does **not** own sending, nor the wrapping in `MULTI` and `EXEC`.
 
+mod run;
+
+pub use run::Transacted;
+
 use crate::args::ToArgs;
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use std::time::Duration;

@@ -104,6 +104,12 @@ impl Write {
         self.urgent_flights.extend(flights);
     }
 
+    /// As [`Write::push_urgent`], before all else that is urgent.
+    pub(super) fn push_urgent_first(&mut self, bytes: &[u8], flight: Flight) {
+        self.urgent.splice(0..0, bytes.iter().copied());
+        self.urgent_flights.insert(0, flight);
+    }
+
     /// Forgets what was meant for a connection that is gone; returns its parts for the log.
     pub(super) fn reset(&mut self) -> VecDeque<Part> {
         self.urgent.clear();
@@ -138,11 +144,12 @@ impl<W> Bridge<W> {
             && self.is_open()
             && (!self.write.rest.is_empty()
                 || !self.write.urgent.is_empty()
+                || (self.wants_reauth && self.in_flight.is_empty())
                 || (self.may_send_commands() && self.has_window() && self.queue.len() > self.queue_removed))
     }
 
     fn may_send_commands(&self) -> bool {
-        self.link.is_up() || !self.config.guards.tier_order
+        (self.link.is_up() && !self.wants_reauth) || !self.config.guards.tier_order
     }
 
     fn has_window(&self) -> bool {
@@ -154,6 +161,7 @@ impl<W> Bridge<W> {
     /// Takes the bytes to write next; `None` if there are none or a writer has some already. The commands in it
     /// count as handed out from now on. Must be followed by [`Bridge::wrote`].
     pub fn take_write(&mut self, now: Instant) -> Option<Batch> {
+        self.begin_reauth();
         if !self.wants_write() {
             return None;
         }

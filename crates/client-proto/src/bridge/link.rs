@@ -242,6 +242,7 @@ impl<W> Bridge<W> {
     pub(super) fn finish_loss(&mut self, now: Instant) {
         let Some(loss) = self.link.doomed.take() else { return };
         self.reauth = None;
+        self.wants_reauth = false;
         for part in self.write.reset() {
             self.log.give_back(part);
         }
@@ -425,13 +426,24 @@ impl<W> Bridge<W> {
 
     /// New credentials, for this connection (in place, if it is up) and for all later ones. What the server says
     /// to them comes as an event; refused ones leave the connection as it is.
+    ///
+    /// Commands are held until `AUTH` can go first: Redis 8.2 leaves an `AUTH` that it refuses without a reply if
+    /// anything stands before it in what it reads at once.
     pub fn reauthenticate(&mut self, credentials: Credentials) {
-        if self.link.is_up() && self.reauth.is_none() {
-            let mut bytes = Vec::new();
-            self.reauth = Some(ReAuth::start(&credentials, self.prng.next_u64(), &mut bytes));
-            self.write.push_urgent(&bytes, [Flight::Reauth]);
-        }
         self.handshake_config.credentials = Some(credentials);
+        self.wants_reauth = self.link.is_up();
+    }
+
+    /// Begins the re-authentication that was asked for, once nothing is in flight.
+    pub(super) fn begin_reauth(&mut self) {
+        if !self.wants_reauth || self.reauth.is_some() || !self.in_flight.is_empty() {
+            return;
+        }
+        self.wants_reauth = false;
+        let Some(credentials) = &self.handshake_config.credentials else { return };
+        let mut bytes = self.log.spare();
+        self.reauth = Some(ReAuth::start(credentials, self.prng.next_u64(), &mut bytes));
+        self.write.push_urgent_first(&bytes, Flight::Reauth);
     }
 
     /// How long nothing has been connected; zero when something is.

@@ -450,3 +450,22 @@ fn a_transaction_is_one_unit_with_all_its_replies() {
     rig.reply(b"+OK\r\n+QUEUED\r\n*1\r\n:2\r\n");
     assert!(matches!(rig.outcome(cut), Some(Ok(Reply::Many(frames))) if frames.len() == 3));
 }
+
+#[test]
+fn new_credentials_wait_for_an_empty_connection_and_go_first() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let before = rig.get("before");
+    rig.write(usize::MAX);
+    rig.bridge.reauthenticate(crate::Credentials::password("fresh"));
+    let after = rig.get("after");
+    assert!(rig.write(usize::MAX).is_empty(), "something is in flight");
+    rig.reply(b":1\r\n");
+    let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
+    assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$5\r\nfresh\r\n") && sent.ends_with("after\r\n"), "{sent}");
+    let token = sent.split("\r\n").skip_while(|word| *word != "PING").nth(2).unwrap_or_default();
+    rig.reply(format!("+OK\r\n${}\r\n{token}\r\n:2\r\n", token.len()).as_bytes());
+    assert_eq!(rig.outcome(before), integer(1));
+    assert_eq!(rig.outcome(after), integer(2));
+    assert_eq!(rig.bridge.link_state(), LinkState::Up);
+}
