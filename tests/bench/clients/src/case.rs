@@ -16,6 +16,10 @@ pub(crate) enum ClientName {
     Fred,
     /// rustis
     Rustis,
+    /// Ours
+    Towline,
+    /// No client: what the tasks, the clock and the runtime cost by themselves
+    Harness,
 }
 
 impl ClientName {
@@ -26,12 +30,14 @@ impl ClientName {
             Self::RedisRsManager => "redis-rs manager",
             Self::Fred => "fred",
             Self::Rustis => "rustis",
+            Self::Towline => "Towline",
+            Self::Harness => "(harness)",
         }
     }
 
     /// Whether Towline is compared with it.
     pub(crate) fn is_peer(self) -> bool {
-        true
+        !matches!(self, Self::Towline | Self::Harness)
     }
 }
 

@@ -2,14 +2,18 @@
 //! cheapest owned or shared type for the reply, and with key and value given as slices.
 
 mod fred;
+mod harness;
 mod redis_rs;
 mod rustis;
+mod towline;
 
 use std::future::Future;
 
 pub(crate) use self::fred::Fred;
+pub(crate) use self::harness::Harness;
 pub(crate) use self::redis_rs::{Manager, Multiplexed};
 pub(crate) use self::rustis::Rustis;
+pub(crate) use self::towline::Towline;
 
 /// What a client does while it has no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

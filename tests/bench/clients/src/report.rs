@@ -370,7 +370,7 @@ fn table(
         head.push(client.title().to_owned());
         rule.push("--:".to_owned());
     }
-    head.push("Towline / best peer".to_owned());
+    head.push("Towline / best peer, medians (best rounds)".to_owned());
     rule.push("--:".to_owned());
     if has_goal {
         head.push("goal".to_owned());
@@ -388,7 +388,13 @@ fn table(
             Some(figures) => cell(figures, metric.digits),
             None => "-".to_owned(),
         }));
-        line.push(ratio(cells, metric.better).map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.2}")));
+        // The best rounds say more than the medians while other programs disturb some of the rounds.
+        let best: fn(&[f64]) -> f64 = match metric.better {
+            Better::Lower => lowest,
+            Better::Higher => highest,
+        };
+        let ratios = ratio(cells, metric.better, median).zip(ratio(cells, metric.better, best));
+        line.push(ratios.map_or_else(|| "-".to_owned(), |(median, best)| format!("{median:.2} ({best:.2})")));
         if has_goal {
             line.push((metric.goal)(row).map_or_else(|| "-".to_owned(), |goal| format!("{goal:.2}")));
         }
@@ -403,15 +409,21 @@ fn cell(figures: &[f64], digits: usize) -> String {
     if figures.len() == 1 {
         return format!("{middle:.digits$}");
     }
-    let low = figures.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{middle:.digits$} ({low:.digits$}-{high:.digits$})")
+    format!("{middle:.digits$} ({:.digits$}-{:.digits$})", lowest(figures), highest(figures))
 }
 
-/// Towline's median over the best peer's; none without both, or when the peer's is nothing.
-fn ratio(cells: &BTreeMap<ClientName, Vec<f64>>, better: Better) -> Option<f64> {
-    let own = cells.iter().find(|(client, _)| !client.is_peer()).map(|(_, figures)| median(figures))?;
-    let peers = cells.iter().filter(|(client, _)| client.is_peer()).map(|(_, figures)| median(figures));
+fn lowest(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(f64::INFINITY, f64::min)
+}
+
+fn highest(figures: &[f64]) -> f64 {
+    figures.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// Towline's figure over the best peer's; none without both, or when the peer's is nothing.
+fn ratio(cells: &BTreeMap<ClientName, Vec<f64>>, better: Better, figure: fn(&[f64]) -> f64) -> Option<f64> {
+    let own = figure(cells.get(&ClientName::Towline)?);
+    let peers = cells.iter().filter(|(client, _)| client.is_peer()).map(|(_, figures)| figure(figures));
     let best = match better {
         Better::Lower => peers.min_by(f64::total_cmp),
         Better::Higher => peers.max_by(f64::total_cmp),

@@ -2,7 +2,7 @@
 
 use crate::allocations::Counters;
 use crate::case::{Case, ClientName, Line, Measured, Operation, Request, Runtime};
-use crate::clients::{BenchClient, Fred, Manager, Multiplexed, Rustis};
+use crate::clients::{BenchClient, Fred, Harness, Manager, Multiplexed, Rustis, Towline};
 use crate::server::{Server, fill, free_port, ready};
 use crate::{closed, large, open, queued, report};
 use anyhow::{Context, bail};
@@ -126,6 +126,8 @@ fn take(request: Request, counters: Option<Counters>) -> anyhow::Result<Measured
         ClientName::RedisRsManager => runtime.block_on(measure::<Manager>(request, counters)),
         ClientName::Fred => runtime.block_on(measure::<Fred>(request, counters)),
         ClientName::Rustis => runtime.block_on(measure::<Rustis>(request, counters)),
+        ClientName::Towline => runtime.block_on(measure::<Towline>(request, counters)),
+        ClientName::Harness => runtime.block_on(measure::<Harness>(request, counters)),
     }
 }
 
@@ -166,6 +168,9 @@ fn bench(options: &Bench) -> anyhow::Result<()> {
             let program = if step.is_counting { &counting } else { &timing };
             for turn in 0..clients.len() {
                 let client = clients[(turn + round + number) % clients.len()];
+                if client == ClientName::Harness && !matches!(step.case, Case::Closed { .. }) {
+                    continue;
+                }
                 let request = Request {
                     client,
                     runtime: step.runtime,
