@@ -14,6 +14,8 @@ mod dump;
 #[cfg(test)]
 mod ember;
 #[cfg(test)]
+mod faults_model;
+#[cfg(test)]
 mod faults_proxy;
 #[cfg(test)]
 mod hostile;

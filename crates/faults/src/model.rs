@@ -134,6 +134,10 @@ pub struct Model {
     outputs: BTreeMap<(Instant, u64), Output>,
     output_count: u64,
     busy_until: Option<Instant>,
+    /// Whose command is being executed.
+    executing: Option<ConnectionId>,
+    /// What it is told meanwhile besides its reply.
+    deferred: Vec<Vec<u8>>,
     /// Connections with bytes that came while the server was busy, in order.
     parked: VecDeque<ConnectionId>,
     /// Connections whose wait has ended and whose next commands are to be executed.
@@ -159,6 +163,8 @@ impl Model {
             outputs: BTreeMap::new(),
             output_count: 0,
             busy_until: None,
+            executing: None,
+            deferred: Vec::new(),
             parked: VecDeque::new(),
             runnable: VecDeque::new(),
         }
@@ -436,7 +442,18 @@ impl Model {
         let invalidate = Frame::Bulk(Bytes::from_static(b"invalidate"));
         let push = Frame::Push(vec![invalidate, Frame::Array(vec![key])]);
         for connection in told {
-            self.push(now, connection, &push);
+            let bytes = push.encode(self.proto_of(connection));
+            self.tell(now, connection, bytes);
+        }
+    }
+
+    /// Sends a push that a command has caused. To the connection of the command itself it comes behind the reply, as from
+    /// Redis 8.2; Redis 7.0 sends it in front.
+    fn tell(&mut self, now: Instant, connection: ConnectionId, bytes: Vec<u8>) {
+        if self.executing == Some(connection) {
+            self.deferred.push(bytes);
+        } else {
+            self.emit(now, connection, bytes);
         }
     }
 

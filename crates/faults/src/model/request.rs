@@ -23,12 +23,14 @@ impl Model {
         }
         let command = match self.admit(connection, args) {
             Ok(command) => command,
-            Err(text) => return self.refuse(now, connection, &text, is_muted),
+            Err(text) => return self.refuse(now, connection, args, &text, is_muted),
         };
         let wrong = self.next_wrong(connection, command);
         match &wrong {
             Some(Wrong::CloseBefore) => return self.close(now, connection),
-            Some(Wrong::Refuse(refusal)) => return self.refuse(now, connection, refusal.text(), is_muted),
+            Some(Wrong::Refuse(refusal)) => {
+                return self.refuse(now, connection, args, refusal.text(), is_muted);
+            }
             Some(Wrong::Precede(frame)) => {
                 self.push(now, connection, frame);
             }
@@ -50,7 +52,9 @@ impl Model {
     fn execute(&mut self, call: &Call<'_>, wrong: Option<Wrong>, is_muted: bool) {
         let (now, connection) = (call.now, call.connection);
         let mut out = Writer::new(self.proto_of(connection));
+        self.executing = Some(connection);
         let step = self.run(call, &mut out);
+        self.executing = None;
         let failed = step.is_err();
         let step = step.unwrap_or_else(|failure| {
             out.clear();
@@ -74,6 +78,9 @@ impl Model {
             if !is_swallowed && step != Step::Silent {
                 self.emit(now, connection, out.take().0);
             }
+        }
+        for push in std::mem::take(&mut self.deferred) {
+            self.emit(now, connection, push);
         }
         if step == Step::Close || matches!(wrong, Some(Wrong::CloseAfter)) {
             self.close(now, connection);
@@ -123,15 +130,23 @@ impl Model {
         Ok(command)
     }
 
-    /// Answers with an error instead of executing; a transaction that this command was part of cannot commit.
-    fn refuse(&mut self, now: Instant, connection: ConnectionId, text: &str, is_muted: bool) {
+    /// Answers with an error instead of executing; a transaction that this command was part of cannot commit, and one that it
+    /// was to commit is discarded.
+    fn refuse(&mut self, now: Instant, connection: ConnectionId, args: &[Bytes], text: &str, is_muted: bool) {
         let Some(session) = self.sessions.get_mut(&connection) else { return };
-        if let Some(transaction) = &mut session.transaction {
-            transaction.is_aborted = true;
+        let mut out = Writer::new(session.proto);
+        if args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"exec")) {
+            session.transaction = None;
+            session.unwatch();
+            let why = text.strip_prefix("ERR ").unwrap_or(text);
+            out.error(format_args!("EXECABORT Transaction discarded because of: {why}"));
+        } else {
+            if let Some(transaction) = &mut session.transaction {
+                transaction.is_aborted = true;
+            }
+            out.error(text);
         }
         if !is_muted {
-            let mut out = Writer::new(session.proto);
-            out.error(text);
             self.emit(now, connection, out.take().0);
         }
     }

@@ -97,6 +97,29 @@ fn strings_and_lists_answer_as_redis_does() {
 }
 
 #[test]
+fn extreme_indexes_find_nothing_and_harm_nothing() {
+    let mut rig = rig();
+    rig.call(A, &["RPUSH l a b"]);
+    let (low, high) = (i64::MIN, i64::MAX);
+    let commands =
+        [format!("LRANGE l {high} {low}"), format!("LRANGE l {low} {high}"), format!("LPOP l {high}")];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    assert_eq!(rig.call(A, &commands), "1:*0 *2 $1 a $1 b *2 $1 a $1 b");
+}
+
+#[test]
+fn a_refused_exec_discards_its_transaction() {
+    let mut rig = rig();
+    rig.call(A, &["MULTI", "SET k id:1"]);
+    rig.model.trouble(Trouble::new(Wrong::Refuse(Refusal::Text("ERR no".into()))));
+    assert_eq!(
+        rig.call(A, &["EXEC", "EXEC"]),
+        "1:-EXECABORT Transaction discarded because of: no -ERR EXEC without MULTI"
+    );
+    assert_eq!(rig.model.ledger().execution_count(1), 0);
+}
+
+#[test]
 fn keys_expire_in_virtual_time() {
     let mut rig = rig();
     assert_eq!(
@@ -197,7 +220,7 @@ fn subscriptions_push_and_confine_resp2() {
     rig.call(B, &["HELLO 3"]);
     assert_eq!(
         rig.call(B, &["SSUBSCRIBE s", "GET k", "SPUBLISH s m"]),
-        "2:>3 $10 ssubscribe $1 s :1 _ >3 $8 smessage $1 s $1 m :1"
+        "2:>3 $10 ssubscribe $1 s :1 _ :1 >3 $8 smessage $1 s $1 m"
     );
 }
 

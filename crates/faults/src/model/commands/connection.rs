@@ -150,8 +150,7 @@ impl Model {
 
     /// `SELECT index`
     pub(super) fn select(&mut self, call: &Call<'_>, out: &mut Writer) -> Result<Step, Failure> {
-        let index = parse_i64(&call.args[1]).ok_or_else(|| Failure::text("ERR invalid DB index"))?;
-        let db = u32::try_from(index).ok().filter(|&db| db < DATABASES);
+        let db = u32::try_from(call.int(1)?).ok().filter(|&db| db < DATABASES);
         let db = db.ok_or_else(|| Failure::text("ERR DB index is out of range"))?;
         if let Some(session) = self.sessions.get_mut(&call.connection) {
             session.db = db;

@@ -266,7 +266,7 @@ impl Data<'_, '_> {
         let from_start = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
         let first = from_start(first).max(0);
         let last = from_start(last).min(length - 1);
-        let count = usize::try_from(last - first + 1).unwrap_or(0);
+        let count = usize::try_from(last.saturating_sub(first).saturating_add(1)).unwrap_or(0);
         self.out.array(count);
         for element in list.iter().skip(usize::try_from(first).unwrap_or(usize::MAX)).take(count) {
             self.out.bulk(element);

@@ -107,7 +107,7 @@ impl Model {
         let mut receivers = 0;
         for (connection, count, bytes) in messages {
             receivers += count;
-            self.emit(call.now, connection, bytes);
+            self.tell(call.now, connection, bytes);
         }
         out.int(receivers);
         Ok(Step::Done)

@@ -11,6 +11,11 @@ use crate::model::failure::Failure;
 use crate::model::script::{self, Script, ScriptReply};
 use crate::model::sha1::sha1_hex;
 
+const NO_SCRIPT: &str = "NOSCRIPT No matching script. Please use EVAL.";
+
+/// Any other length cannot be a digest.
+const DIGEST_DIGITS: usize = 40;
+
 impl Model {
     /// `SCRIPT LOAD script`
     pub(super) fn script_load(&mut self, call: &Call<'_>, out: &mut Writer) -> Result<Step, Failure> {
@@ -43,6 +48,10 @@ impl Model {
 
     /// `EVAL script numkeys [key ...] [arg ...]`, `EVALSHA sha1 numkeys [key ...] [arg ...]`
     pub(super) fn eval(&mut self, call: &Call<'_>, out: &mut Writer) -> Result<Step, Failure> {
+        let is_by_digest = call.command.name == "evalsha";
+        if is_by_digest && call.args[1].len() != DIGEST_DIGITS {
+            return Err(Failure::text(NO_SCRIPT));
+        }
         let count = parse_i64(&call.args[2]).ok_or(Failure::NotInteger)?;
         let count =
             usize::try_from(count).map_err(|_| Failure::text("ERR Number of keys can't be negative"))?;
@@ -51,13 +60,13 @@ impl Model {
             return Err(Failure::text("ERR Number of keys can't be greater than number of args"));
         }
         let (keys, argv) = given.split_at(count);
-        let script = if call.command.name == "eval" {
+        let script = if !is_by_digest {
             let script = script::parse(&call.args[1])?;
             self.scripts.insert(sha1_hex(&call.args[1]), script.clone());
             script
         } else {
             let found = self.script(&call.args[1]).cloned();
-            found.ok_or_else(|| Failure::text("NOSCRIPT No matching script. Please use EVAL."))?
+            found.ok_or_else(|| Failure::text(NO_SCRIPT))?
         };
         let last = self.script_calls(call, &script, keys, argv)?;
         match &script.reply {
@@ -67,6 +76,8 @@ impl Model {
                 Ok(text) => out.bulk(text),
                 Err(_) => out.null(),
             },
+            // Lua has one nil, and it comes out as the null of a string.
+            ScriptReply::LastCall if last == b"*-1\r\n" => out.null(),
             ScriptReply::LastCall => out.raw(&last),
         }
         Ok(Step::Done)
