@@ -150,6 +150,12 @@ pub enum ErrorKind {
     /// No connection came about within the time that the caller gave it. The text has the last dial's reason.
     #[error("cannot connect: {0}")]
     Connect(Box<str>),
+    /// All connections that the client may lease were taken for as long as the caller could wait.
+    #[error("all {leased_max} leased connections are taken")]
+    LeasesTaken {
+        /// The bound.
+        leased_max: usize,
+    },
     /// The client was shut down.
     #[error("client is closed")]
     Closed,
@@ -222,9 +228,9 @@ impl Error {
         self.0.diagnosis.as_deref()
     }
 
-    /// Whether time ran out: the deadline or the backlog's bound on age.
+    /// Whether time ran out: the deadline, the backlog's bound on age, or the wait for a leased connection.
     pub fn is_timeout(&self) -> bool {
-        matches!(self.kind(), ErrorKind::Deadline | ErrorKind::BacklogAge)
+        matches!(self.kind(), ErrorKind::Deadline | ErrorKind::BacklogAge | ErrorKind::LeasesTaken { .. })
     }
 
     /// Whether the connection, or the lack of one, is the reason.
@@ -253,6 +259,7 @@ impl Error {
             | ErrorKind::Connect(_)
             | ErrorKind::BacklogFull { .. }
             | ErrorKind::BacklogAge
+            | ErrorKind::LeasesTaken { .. }
             | ErrorKind::Protocol(_) => self.sent() == Sent::No,
         }
     }

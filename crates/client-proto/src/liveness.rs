@@ -1,7 +1,8 @@
 //! Whether the peer of a connection is still there.
 //!
 //! Owns the verdict. Does not own the clock, the timer, the `PING` on the wire, or what happens to commands once the
-//! verdict is in. Blocking commands do not belong on a connection that this watches: their silence is wanted.
+//! verdict is in. The silence of a blocking command is wanted: it belongs on a connection of its own, whose patience is
+//! set to what the command may take ([`Liveness::set_config`]).
 //!
 //! TCP alone notices a peer whose packets are dropped after a quarter of an hour; here data decides, in four rules:
 //!
@@ -141,6 +142,12 @@ impl Liveness {
             rearms: 0,
             is_dead: false,
         }
+    }
+
+    /// Other choices from now on. A suspicion that the old ones raised is dropped.
+    pub fn set_config(&mut self, config: LivenessConfig) {
+        self.config = config;
+        self.calm();
     }
 
     /// Bytes were read, one or many, a reply or part of one or a push.

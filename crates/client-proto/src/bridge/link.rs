@@ -19,7 +19,7 @@ use super::{Bridge, Event, Flight, Place, State};
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
-use crate::liveness::{Act, Liveness};
+use crate::liveness::{Act, Liveness, LivenessConfig};
 use crate::policy::Outage;
 use crate::retry::{Decision, Failure};
 
@@ -417,6 +417,13 @@ impl<W> Bridge<W> {
             self.flying_since = flying_since;
             self.liveness.in_flight(flying_since);
         }
+    }
+
+    /// When a silent peer is given up, from now on and on later connections: for a connection that is about to wait
+    /// for a command whose silence is wanted, and again when it is over.
+    pub fn set_liveness(&mut self, config: LivenessConfig) {
+        self.liveness_config = config;
+        self.liveness.set_config(config);
     }
 
     /// What is said at the start of the next connection.

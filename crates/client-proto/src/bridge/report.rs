@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use towline_sansio::Instant;
 
-use super::{Bridge, Flight, LinkState, State};
+use super::{Bridge, Flight, LinkState, Place, Slot, State};
 use crate::diagnosis::{Blame, Diagnosis, HeadOfLine};
-use crate::error::{Error, LostCause, ProtocolError, Stage};
+use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::{HandshakeError, Ready};
+use crate::slab::Ticket;
 
 /// Something that happened to the connection. In order; see [`Bridge::poll_event`].
 #[derive(Debug, Clone, PartialEq)]
@@ -274,6 +275,26 @@ impl<W> Bridge<W> {
             generation: (stage >= Stage::Staged).then_some(self.generation),
             blame,
         })
+    }
+
+    /// The error of a pending command whose caller keeps its own time and gives it up now: `kind` with the stage that
+    /// the command has come to and its circumstances. Changes nothing; [`Bridge::abandon`] or a later
+    /// [`Bridge::poll_outcome`] ends the ticket. Of a ticket that has ended, [`Sent::Answered`].
+    pub fn explain(&self, now: Instant, ticket: Ticket, kind: ErrorKind) -> Error {
+        let slot =
+            self.slots.at(ticket.index()).filter(|_| self.slots.ticket(ticket.index()) == Some(ticket));
+        let Some(Slot { state: State::Pending(pending), place, .. }) = slot else {
+            return Error::new(kind, Sent::Answered);
+        };
+        let stage = match place {
+            Place::InFlight => self.stage_in_flight(pending.end),
+            Place::Queue | Place::Delayed => Stage::Queued,
+        };
+        let error = Error::new(kind, stage.sent());
+        match self.diagnose(now, ticket.index(), stage) {
+            Some(diagnosis) => error.with_diagnosis(diagnosis),
+            None => error,
+        }
     }
 
     fn head_of_line(&self, now: Instant) -> Option<HeadOfLine> {

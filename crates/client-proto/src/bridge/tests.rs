@@ -469,3 +469,33 @@ fn new_credentials_wait_for_an_empty_connection_and_go_first() {
     assert_eq!(rig.outcome(after), integer(2));
     assert_eq!(rig.bridge.link_state(), LinkState::Up);
 }
+
+#[test]
+fn a_wanted_silence_does_not_end_the_connection() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let patient = LivenessConfig { silence_max: Duration::MAX, ..LivenessConfig::default() };
+    rig.bridge.set_liveness(patient);
+    let ticket = rig.submit_as(&["BLPOP", "k", "0"], SideEffect::NonIdempotent, Flags::NONE).unwrap();
+    rig.write(usize::MAX);
+    let kind = |error: Error| (error.kind().clone(), error.sent());
+    let explained = rig.bridge.explain(rig.now, ticket, ErrorKind::Deadline);
+    assert_eq!(kind(explained), (ErrorKind::Deadline, Sent::Maybe));
+    for _ in 0..4 {
+        rig.now = rig.now + Duration::from_secs(1);
+        rig.bridge.handle_timeout(rig.now);
+    }
+    assert_eq!(rig.bridge.link_state(), LinkState::Up);
+
+    // The default patience again: what is silent now is dead.
+    rig.bridge.set_liveness(LivenessConfig::default());
+    for _ in 0..4 {
+        rig.now = rig.bridge.poll_timeout().unwrap().max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+    }
+    assert_ne!(rig.bridge.link_state(), LinkState::Up);
+    let outcome = rig.outcome(ticket).expect("it has failed").unwrap_err();
+    assert_eq!(kind(outcome), (ErrorKind::Lost(LostCause::Silent), Sent::Maybe));
+    let explained = rig.bridge.explain(rig.now, ticket, ErrorKind::Deadline);
+    assert_eq!(explained.sent(), Sent::Answered);
+}
