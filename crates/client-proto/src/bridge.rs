@@ -2,7 +2,7 @@
 //!
 //! # The contract
 //!
-//! A [`Bridge`] is driven by its owner through four kinds of calls. It never blocks, reads no clock and holds no
+//! A [`Bridge`] is driven by its owner through five kinds of calls. It never blocks, reads no clock and holds no
 //! socket.
 //!
 //! * **Callers** [`Bridge::submit`] a command and get a [`Ticket`]. They ask [`Bridge::poll_outcome`] for the result
@@ -13,6 +13,8 @@
 //! * **The owner of the socket** reports what happens to it: [`Bridge::opened`], [`Bridge::dial_failed`],
 //!   [`Bridge::deliver`], [`Bridge::lost`]; and asks what to do: [`Bridge::poll_dial`], [`Bridge::is_serving`],
 //!   [`Bridge::poll_event`].
+//! * **Subscribers**, on a bridge made for them ([`Bridge::with_pubsub`]): [`Bridge::open_subscriber`],
+//!   [`Bridge::subscribe`], [`Bridge::poll_item`], [`Bridge::close_subscriber`].
 //! * **Time** comes by [`Bridge::handle_timeout`] at or after [`Bridge::poll_timeout`].
 //!
 //! After any of these calls, [`Bridge::take_wakes`] has the waiters whose commands ended; wake them without the lock.
@@ -36,6 +38,7 @@ mod clock;
 mod deliver;
 mod flush;
 mod link;
+mod pubsub;
 mod report;
 mod room;
 #[cfg(test)]
@@ -62,6 +65,7 @@ use crate::slab::{Slab, Slotted, Ticket};
 
 pub use flush::{Batch, Flush};
 pub use link::LinkState;
+pub use pubsub::PubSubConfig;
 pub use report::{Counters, Event, Snapshot};
 pub use room::RoomTicket;
 
@@ -153,6 +157,8 @@ enum Flight {
     Probe,
     /// New credentials in place.
     Reauth,
+    /// A batch of subscriptions and its fence.
+    Subscriptions,
 }
 
 /// One endpoint: the queue, the connection, the fate of every command. Its contract stands at the top of the file.
@@ -161,8 +167,8 @@ pub struct Bridge<W> {
     config: Config,
     policy: Box<dyn BacklogPolicy>,
     prng: Prng,
-    /// Pushes for the owner to take, on a connection that wants them.
-    pushes: VecDeque<Frame>,
+    /// Present on a connection that subscribes.
+    pubsub: Option<pubsub::PubSub<W>>,
     slots: Slab<Slot<W>>,
     log: Log,
     /// Commands not handed to a writer, oldest first, at ascending positions.
@@ -234,7 +240,7 @@ impl<W> Bridge<W> {
         Ok(Self {
             policy,
             prng: Prng::new(seed),
-            pushes: VecDeque::new(),
+            pubsub: None,
             slots: Slab::new(config.guards.generation),
             log: Log::default(),
             queue: VecDeque::new(),
@@ -555,6 +561,7 @@ impl<W> Bridge<W> {
             self.finish(delayed.index, Err(Error::new(ErrorKind::Closed, Sent::No)));
         }
         self.room.close(&mut self.wakes);
+        self.close_pubsub(now);
         if !self.link.is_up() || self.is_idle() {
             self.lose(now, LostCause::Killed);
         }
@@ -578,6 +585,11 @@ impl<W> Bridge<W> {
     /// Whether nothing waits for anything.
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty() && self.queue.len() == self.queue_removed && self.delayed.is_empty()
+    }
+
+    /// Whether [`Bridge::close`] was called: nothing more is accepted.
+    pub const fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Whether [`Bridge::close`] was called and everything has ended: the owner may stop.

@@ -32,8 +32,6 @@ pub struct Config {
     /// The first and the longest wait before a command is sent again that the server refused without running it
     /// (`LOADING`, `TRYAGAIN`, …). Doubled each time. Default 10 ms and 500 ms.
     pub refused_wait: (Duration, Duration),
-    /// Whether pushes are kept for [`crate::Bridge::poll_push`]. Default: no, they are counted and dropped.
-    pub keeps_pushes: bool,
     /// Guards that the simulator turns off, one at a time, to see that it notices.
     #[doc(hidden)]
     pub guards: Guards,
@@ -50,7 +48,6 @@ impl Default for Config {
             events_max: 1024,
             backoff: BackoffConfig::CLIENT,
             refused_wait: (Duration::from_millis(10), Duration::from_millis(500)),
-            keeps_pushes: false,
             guards: Guards::default(),
         }
     }

@@ -17,7 +17,9 @@ mod server_error;
 mod slab;
 pub mod subscriptions;
 
-pub use bridge::{Batch, Bridge, Counters, Event, Flush, LinkState, Parts, RoomTicket, Snapshot, Submitted};
+pub use bridge::{
+    Batch, Bridge, Counters, Event, Flush, LinkState, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
+};
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};
 pub use config::{Config, Guards};

@@ -357,6 +357,12 @@ impl Subscriptions {
         }
     }
 
+    /// Whether the subscriber has the name, confirmed or not.
+    pub fn has(&self, subscriber: SubscriberId, kind: Kind, name: &[u8]) -> bool {
+        let names = self.by_subscriber.get(&subscriber);
+        names.is_some_and(|names| names.contains(&(kind, Bytes::copy_from_slice(name))))
+    }
+
     /// The subscribers of a name to whom it was confirmed, so who get its messages.
     pub fn subscribers(&self, kind: Kind, name: &Bytes) -> impl Iterator<Item = SubscriberId> + '_ {
         self.entries

@@ -69,7 +69,11 @@ impl<W> Bridge<W> {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let delayed =
             if self.link.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
-        [self.clock.next_scan(self.config.tick), delayed, self.link_timeout()].into_iter().flatten().min()
+        let pubsub = self.pubsub.as_ref().and_then(|pubsub| pubsub.poll_timeout());
+        [self.clock.next_scan(self.config.tick), delayed, pubsub, self.link_timeout()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Does what is due at `now`.
@@ -79,6 +83,7 @@ impl<W> Bridge<W> {
         }
         self.resend_delayed(now);
         self.handle_link_timeout(now);
+        self.handle_pubsub_timeout(now);
     }
 
     /// A planned handoff begins to hold commands back: deadlines that are not hard stretch by the time of the hold,

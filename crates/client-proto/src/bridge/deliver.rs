@@ -38,12 +38,11 @@ impl<W> Bridge<W> {
                 self.handshake_frame(now, frame);
                 continue;
             }
-            if let Frame::Push(_) = frame {
-                self.push(frame);
-                continue;
+            if let Some(reply) = self.take_push(frame) {
+                answered_bytes += self.answer(now, reply);
             }
-            answered_bytes += self.answer(now, frame);
         }
+        self.pump_subscriptions();
         if answered_bytes > 0 {
             self.in_flight_bytes = self.in_flight_bytes.saturating_sub(answered_bytes);
             if let Some(pace) = &mut self.write.pace {
@@ -89,6 +88,7 @@ impl<W> Bridge<W> {
                 self.in_flight.pop_front();
             }
             Flight::Reauth => self.reauth_frame(now, frame),
+            Flight::Subscriptions => self.subscriptions_frame(now, &frame),
         }
         0
     }
@@ -196,7 +196,7 @@ impl<W> Bridge<W> {
     }
 
     /// Full jitter below a ceiling that doubles.
-    fn refused_wait(&mut self, attempts: u8) -> Duration {
+    pub(super) fn refused_wait(&mut self, attempts: u8) -> Duration {
         let (first, longest) = self.config.refused_wait;
         let ceiling = first.saturating_mul(1 << attempts.saturating_sub(1).min(16)).min(longest);
         let nanos = u64::try_from(ceiling.as_nanos()).unwrap_or(u64::MAX);
@@ -225,23 +225,8 @@ impl<W> Bridge<W> {
         Some(decision)
     }
 
-    /// Something that answers no command. Never matched to one: an unknown push is dropped and counted.
-    fn push(&mut self, frame: Frame) {
-        if self.config.keeps_pushes {
-            self.pushes.push_back(frame);
-        } else {
-            self.report.counters.pushes_unknown += 1;
-        }
-    }
-
-    /// The next push of a connection that keeps them. The owner takes them after each [`Bridge::deliver`], so that
-    /// no more than one read's are kept.
-    pub fn poll_push(&mut self) -> Option<Frame> {
-        self.pushes.pop_front()
-    }
-
     /// Replies do not line up with commands: nothing that this connection says can be trusted.
-    fn desync(&mut self, now: Instant, error: ProtocolError) {
+    pub(super) fn desync(&mut self, now: Instant, error: ProtocolError) {
         self.report.counters.protocol_errors += 1;
         self.report.last_protocol_error = Some(error);
         self.lose(now, LostCause::Protocol);

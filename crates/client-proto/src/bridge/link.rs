@@ -198,6 +198,9 @@ impl<W> Bridge<W> {
             self.cull(now);
         }
         self.write.pace = (backlog > 0).then_some(self.config.pace_bytes_initial);
+        if let Some(pubsub) = &mut self.pubsub {
+            pubsub.on_connected(self.generation);
+        }
         self.report.counters.connections += 1;
         self.report.event(Event::Connected {
             generation: self.generation,
@@ -243,6 +246,9 @@ impl<W> Bridge<W> {
         let Some(loss) = self.link.doomed.take() else { return };
         self.reauth = None;
         self.wants_reauth = false;
+        if let Some(pubsub) = &mut self.pubsub {
+            pubsub.on_lost(self.generation);
+        }
         for part in self.write.reset() {
             self.log.give_back(part);
         }
@@ -366,6 +372,9 @@ impl<W> Bridge<W> {
         for delayed in std::mem::take(&mut self.delayed) {
             self.finish(delayed.index, Err(Error::new(kind.clone(), Sent::No)));
         }
+        if let Some(pubsub) = &mut self.pubsub {
+            pubsub.fail_requests(kind, &mut self.wakes);
+        }
         self.release();
         self.grant_room();
     }
@@ -438,7 +447,8 @@ impl<W> Bridge<W> {
     /// anything stands before it in what it reads at once.
     pub fn reauthenticate(&mut self, credentials: Credentials) {
         self.handshake_config.credentials = Some(credentials);
-        self.wants_reauth = self.link.is_up();
+        // On RESP2 a connection that subscribes may not speak AUTH; the next one will.
+        self.wants_reauth = self.link.is_up() && !self.is_resp2_subscriber();
     }
 
     /// Begins the re-authentication that was asked for, once nothing is in flight.

@@ -1,5 +1,7 @@
 //! Cases that show one rule each. The simulator tries everything else.
 
+mod pubsub;
+
 use std::time::Duration;
 
 use bytes::BytesMut;
