@@ -78,7 +78,7 @@ impl Pair {
     }
 }
 
-/// One word of a template: `K` a key, `V` a value, `N` a number, `T` a time, `C` a channel.
+/// One word of a template: `K` a key, `V` a value, `N` a number, `T` a time, `C` a channel, `L` a long word.
 fn word(template: &str, prng: &mut Prng) -> String {
     let mut pick = |words: &[&str]| words[prng.below(words.len() as u64) as usize].to_owned();
     match template {
@@ -87,6 +87,8 @@ fn word(template: &str, prng: &mut Prng) -> String {
         "N" => pick(&["0", "1", "-1", "2", "-100", "x", "9223372036854775807"]),
         // None is so short that it would pass during the test: the model's time stands still.
         "T" => pick(&["0", "-1", "x", "1000"]),
+        // Longer than what error texts repeat.
+        "L" => "long".repeat(20 + prng.below(30) as usize),
         "C" => pick(&["news", "n?ws", "other"]),
         word => word.to_owned(),
     }
@@ -142,6 +144,9 @@ const TEMPLATES: &[&str] = &[
     "ECHO V",
     "GET",
     "NOPE V V",
+    "NOPE L L V",
+    "L L",
+    "CLIENT L",
     "CLIENT NOPE",
     "CLIENT SETNAME V",
     "CLIENT GETNAME",

@@ -245,7 +245,7 @@ pub struct Link {
     is_silent: bool,
 }
 
-/// The lane's and the receiver's place in arrays.
+/// The place of a direction's lane.
 const fn index(direction: Direction) -> usize {
     match direction {
         Direction::ClientToServer => 0,
@@ -253,12 +253,12 @@ const fn index(direction: Direction) -> usize {
     }
 }
 
-/// The side whose bytes go this way, as an index of [`Link::is_closed`].
+/// The place, in [`Link::is_closed`], of the socket whose bytes go this way: the client's stands first, as its lane does.
 const fn sender(direction: Direction) -> usize {
     index(direction)
 }
 
-/// The side that gets them.
+/// The place of the socket that gets them.
 const fn receiver(direction: Direction) -> usize {
     1 - index(direction)
 }

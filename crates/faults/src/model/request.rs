@@ -92,21 +92,7 @@ impl Model {
 
     /// The command that these arguments are, if the connection may run it now.
     fn admit(&self, connection: ConnectionId, args: &[Bytes]) -> Result<&'static Command, String> {
-        let name = String::from_utf8_lossy(args.first().map_or(&b""[..], |name| name)).into_owned();
-        let command = resolve(args).map_err(|error| match error {
-            ResolveError::UnknownCommand => {
-                let shown: String = args[1..]
-                    .iter()
-                    .map(|arg| format!("'{}' ", String::from_utf8_lossy(arg)))
-                    .take(UNKNOWN_ARGS_SHOWN)
-                    .collect();
-                format!("ERR unknown command '{name}', with args beginning with: {shown}")
-            }
-            ResolveError::UnknownSubcommand(_) => {
-                let sub = String::from_utf8_lossy(&args[1]).into_owned();
-                format!("ERR unknown subcommand '{sub}'. Try {} HELP.", name.to_ascii_uppercase())
-            }
-        })?;
+        let command = resolve(args).map_err(|error| unresolved(args, error))?;
         if !command.accepts_arity(args.len()) {
             return Err(format!("ERR wrong number of arguments for '{}' command", command.name));
         }
@@ -185,8 +171,31 @@ impl Model {
     }
 }
 
-/// How many arguments of an unknown command its error text shows.
-const UNKNOWN_ARGS_SHOWN: usize = 20;
+/// How much of an unknown command's name and arguments its error text shows, in bytes, as in Redis.
+const UNKNOWN_BYTES_SHOWN: usize = 128;
+
+/// The error text for arguments that are no command.
+#[cold]
+fn unresolved(args: &[Bytes], error: ResolveError) -> String {
+    let text = |index: usize, most: usize| {
+        let arg: &[u8] = args.get(index).map_or(&[], |arg| arg);
+        String::from_utf8_lossy(&arg[..arg.len().min(most)]).into_owned()
+    };
+    let name = text(0, UNKNOWN_BYTES_SHOWN);
+    if let ResolveError::UnknownSubcommand(_) = error {
+        let sub = text(1, UNKNOWN_BYTES_SHOWN);
+        return format!("ERR unknown subcommand '{sub}'. Try {} HELP.", name.to_ascii_uppercase());
+    }
+    let mut shown = String::new();
+    for index in 1..args.len() {
+        let most = UNKNOWN_BYTES_SHOWN.saturating_sub(shown.len());
+        if most == 0 {
+            break;
+        }
+        shown += &format!("'{}' ", text(index, most));
+    }
+    format!("ERR unknown command '{name}', with args beginning with: {shown}")
+}
 
 /// Whether this can go wrong with this command at all.
 fn can_happen(wrong: &Wrong, command: &Command) -> bool {
