@@ -36,8 +36,10 @@
 
 mod clock;
 mod deliver;
+mod diagnose;
 mod flush;
 mod link;
+mod marks;
 mod pubsub;
 mod report;
 mod room;
@@ -473,6 +475,7 @@ impl<W> Bridge<W> {
                 ranges.push((*index, pending.end - u64::from(pending.len)..pending.end));
             }
         }
+        self.write.marks.clear();
         let slots = &mut self.slots;
         self.log.compact(ranges.into_iter(), |index, end| {
             if let Some(State::Pending(pending)) = slots.at_mut(index).map(|slot| &mut slot.state) {
@@ -506,20 +509,11 @@ impl<W> Bridge<W> {
         }
     }
 
-    /// Fails a pending command with what is known about it.
-    fn fail(&mut self, now: Instant, index: u32, kind: ErrorKind, stage: Stage) {
-        let diagnosis = self.diagnose(now, index, stage);
-        let mut error = Error::new(kind, stage.sent());
-        if let Some(diagnosis) = diagnosis {
-            error = error.with_diagnosis(diagnosis);
-        }
-        self.finish(index, Err(error));
-    }
-
     /// Drops the bytes that nobody needs any more.
     fn release(&mut self) {
         let position = self.low_water();
         self.log.release(position);
+        self.write.marks.forget(position);
         if self.slots.len() == 0 {
             self.slots.shrink_if_empty();
         }
@@ -542,6 +536,7 @@ impl<W> Bridge<W> {
 
     /// The waiters of commands that ended since the last call, added to `out`.
     pub fn take_wakes(&mut self, out: &mut Vec<W>) {
+        self.report.counters.wakes += self.wakes.len() as u64;
         out.append(&mut self.wakes);
     }
 
@@ -552,6 +547,7 @@ impl<W> Bridge<W> {
             return;
         }
         self.is_closed = true;
+        self.look_around(now);
         let queued: Vec<u32> = self.queue.drain(..).collect();
         self.queue_removed = 0;
         for index in queued {

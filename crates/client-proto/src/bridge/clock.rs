@@ -11,7 +11,7 @@ use towline_sansio::Instant;
 
 use super::{Bridge, Flight, Millis, Place, Slot, State};
 use crate::command::Flags;
-use crate::error::{Error, ErrorKind, Sent, Stage};
+use crate::error::{ErrorKind, Sent, Stage};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
@@ -70,15 +70,18 @@ impl<W> Bridge<W> {
         let delayed =
             if self.link.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
         let pubsub = self.pubsub.as_ref().and_then(|pubsub| pubsub.poll_timeout());
-        [self.clock.next_scan(self.config.tick), delayed, pubsub, self.link_timeout()]
-            .into_iter()
-            .flatten()
-            .min()
+        [self.deadline_timeout(), delayed, pubsub, self.link_timeout()].into_iter().flatten().min()
+    }
+
+    /// When deadlines need to be looked at.
+    pub(super) fn deadline_timeout(&self) -> Option<Instant> {
+        self.clock.next_scan(self.config.tick)
     }
 
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
-        if self.clock.next_scan(self.config.tick).is_some_and(|at| at <= now) {
+        self.note_lateness(now);
+        if self.deadline_timeout().is_some_and(|at| at <= now) {
             self.scan(now);
         }
         self.resend_delayed(now);
@@ -121,6 +124,7 @@ impl<W> Bridge<W> {
 
     /// Fails what is past its deadline and finds the next one.
     fn scan(&mut self, now: Instant) {
+        self.look_around(now);
         let now_ms = self.clock.millis(now);
         let age_max = self.policy.age_max().map(|age| u32::try_from(age.as_millis()).unwrap_or(u32::MAX));
         let mut scan = Scan { now_ms, hold_ms: self.hold_ms(now), age_max, next: i32::MAX };
@@ -177,11 +181,11 @@ impl<W> Bridge<W> {
             let Some(slot) = self.slots.at(index) else { continue };
             let Some(kind) = scan.judge(slot, false) else { continue };
             let State::Pending(pending) = &slot.state else { continue };
-            let (replies, len) = (pending.replies, pending.len);
+            let (replies, len, stage) = (pending.replies, pending.len, self.stage_in_flight(pending.end));
             self.in_flight[at] = Flight::Expired { replies, len };
             self.report.counters.expired += 1;
             // A writer has its bytes, or the kernel has: they will not be called back.
-            self.fail(now, index, kind, Stage::OnWire);
+            self.fail_as(now, index, kind, stage, Sent::Maybe);
         }
     }
 
@@ -200,13 +204,7 @@ impl<W> Bridge<W> {
         self.delayed.retain(|delayed| !due.contains(&delayed.index));
         for index in due {
             self.report.counters.expired += 1;
-            let diagnosis = self.diagnose(now, index, Stage::Queued);
-            let error = Error::new(ErrorKind::Deadline, Sent::No);
-            let error = match diagnosis {
-                Some(diagnosis) => error.with_diagnosis(diagnosis),
-                None => error,
-            };
-            self.finish(index, Err(error));
+            self.fail(now, index, ErrorKind::Deadline, Stage::Queued);
         }
     }
 

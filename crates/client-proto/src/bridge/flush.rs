@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use towline_sansio::Instant;
 
+use super::marks::Marks;
 use super::{Bridge, Flight, Place, State};
 use crate::buffer::Part;
 use crate::generation::Generation;
@@ -74,6 +75,8 @@ pub(super) struct Write {
     is_out: bool,
     /// Everything in the log before this position was taken by the kernel, on this connection.
     taken: u64,
+    /// When the batches left that have unanswered commands.
+    pub(super) marks: Marks,
     /// How many commands are in flight when a batch is made up, smoothed; times 8.
     concurrency: usize,
     /// Bytes in flight allowed while a backlog is flushed; `None`: no such limit.
@@ -96,6 +99,7 @@ impl Write {
     /// A new connection begins at `position`: nothing after it was taken.
     pub(super) fn restart_at(&mut self, position: u64) {
         self.taken = position;
+        self.marks.clear();
     }
 
     /// Bytes of the connection itself, to leave before everything else. `flights`: whose replies they cause.
@@ -175,7 +179,7 @@ impl<W> Bridge<W> {
                 self.in_flight.extend(self.write.urgent_flights.drain(..));
             }
             if self.may_send_commands() {
-                bytes += self.fill(&mut parts);
+                bytes += self.fill(now, &mut parts);
             }
         }
         if parts.is_empty() {
@@ -184,13 +188,16 @@ impl<W> Bridge<W> {
         let in_flight = self.in_flight.len();
         self.write.concurrency = self.write.concurrency - self.write.concurrency / 8 + in_flight;
         self.write.is_out = true;
+        self.report.counters.writes += 1;
         self.note_in_flight(now);
         Some(Batch { generation: self.generation, parts, bytes })
     }
 
     /// Moves commands from the queue to the in-flight FIFO and their bytes to `parts`; whole commands only.
-    fn fill(&mut self, parts: &mut VecDeque<Part>) -> usize {
+    fn fill(&mut self, now: Instant, parts: &mut VecDeque<Part>) -> usize {
         let mut bytes = 0;
+        let before = self.in_flight.len();
+        let mut end_of_batch = 0;
         let mut run = self.write.taken..self.write.taken;
         while bytes < BATCH_BYTES_MAX
             && self.has_window()
@@ -226,9 +233,15 @@ impl<W> Bridge<W> {
             self.unsent_bytes -= len;
             bytes += len;
             run.end = end;
+            end_of_batch = end;
         }
         if !run.is_empty() {
             self.log.take(run, parts);
+        }
+        let count = self.in_flight.len() - before;
+        if count > 0 {
+            self.write.marks.handed(end_of_batch, now);
+            self.report.counters.written_commands += count as u64;
         }
         if self.queue.is_empty() {
             self.write.pace = None;
@@ -266,6 +279,8 @@ impl<W> Bridge<W> {
             }
         }
         if count > 0 {
+            self.report.counters.bytes_written += count as u64;
+            self.write.marks.taken(self.write.taken, now);
             self.note_written(now);
         }
         if !is_current || self.link.is_doomed() {

@@ -16,6 +16,7 @@ use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
 use super::{Bridge, Event, Flight, Place, State};
+use crate::diagnosis::Trouble;
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
@@ -168,6 +169,7 @@ impl<W> Bridge<W> {
         let due = self.backoff.failed(now, &mut self.prng);
         self.wait_until(due);
         self.report.counters.dials_failed += 1;
+        self.report.trouble = Some(Trouble::Dial(error));
         self.report.event(Event::DialFailed { generation, error, retry_in: due.since(now) });
         if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
@@ -202,6 +204,7 @@ impl<W> Bridge<W> {
             pubsub.on_connected(self.generation);
         }
         self.report.counters.connections += 1;
+        self.report.trouble = None;
         self.report.event(Event::Connected {
             generation: self.generation,
             info,
@@ -269,6 +272,7 @@ impl<W> Bridge<W> {
         };
         self.wait_until(due);
         if was_up {
+            self.report.trouble = Some(Trouble::Lost(loss.cause));
             self.report.event(Event::Lost {
                 generation: self.generation,
                 cause: loss.cause,
@@ -278,6 +282,7 @@ impl<W> Bridge<W> {
         } else {
             self.report.counters.dials_failed += 1;
             if let Some(error) = error {
+                self.report.trouble = Some(Trouble::Handshake(error.clone()));
                 let generation = self.generation;
                 self.report.event(Event::HandshakeFailed { generation, error, retry_in: due.since(now) });
             }
@@ -291,6 +296,7 @@ impl<W> Bridge<W> {
 
     /// Decides what becomes of each command in flight; returns how many may have run, and the handshake's error.
     fn settle_in_flight(&mut self, now: Instant, loss: &Loss) -> (usize, Option<HandshakeError>) {
+        self.look_around(now);
         let mut unknown = 0;
         let mut again = Vec::new();
         let in_flight = std::mem::take(&mut self.in_flight);
@@ -364,6 +370,7 @@ impl<W> Bridge<W> {
 
     /// Fails everything that waits and was not sent.
     fn fail_waiting(&mut self, now: Instant, kind: &ErrorKind) {
+        self.look_around(now);
         let queue: Vec<u32> = self.queue.drain(..).collect();
         self.queue_removed = 0;
         for index in queue {

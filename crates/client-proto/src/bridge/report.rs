@@ -1,19 +1,19 @@
 //! What can be seen of a bridge.
 //!
-//! Owns counters, the ordered stream of events, snapshots, and the circumstances in errors. Costs a few additions per
-//! command; everything else is made up when somebody asks.
+//! Owns counters, the ordered stream of events, and snapshots. Costs a few additions per command; everything else is
+//! made up when somebody asks. Does not own the circumstances in errors ([`super::diagnose`]).
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use towline_sansio::Instant;
 
-use super::{Bridge, Flight, LinkState, Place, Slot, State};
-use crate::diagnosis::{Blame, Diagnosis, HeadOfLine};
-use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
+use super::diagnose::Scene;
+use super::{Bridge, LinkState};
+use crate::diagnosis::{HeadOfLine, Trouble};
+use crate::error::{Error, LostCause, ProtocolError};
 use crate::generation::Generation;
 use crate::handshake::{HandshakeError, Ready};
-use crate::slab::Ticket;
 
 /// Something that happened to the connection. In order; see [`Bridge::poll_event`].
 #[derive(Debug, Clone, PartialEq)]
@@ -82,46 +82,76 @@ pub enum Event {
     },
 }
 
-/// Totals since the bridge began.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Counters {
+/// Declares the counters once: their fields and their names.
+macro_rules! counters {
+    ($($(#[$doc:meta])+ $name:ident,)+) => {
+        /// Totals since the bridge began. They only grow.
+        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Counters {
+            $($(#[$doc])+ pub $name: u64,)+
+        }
+
+        impl Counters {
+            /// Each counter with the name of its field, for an exporter. The order stays, new ones come at the end.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name),)+].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
     /// Commands accepted.
-    pub submitted: u64,
+    submitted,
     /// Commands answered, server errors included.
-    pub answered: u64,
+    answered,
     /// Commands that failed.
-    pub failed: u64,
+    failed,
     /// Of these: not sent.
-    pub failed_unsent: u64,
+    failed_unsent,
     /// Of these: sent, unknown whether they ran.
-    pub failed_unknown: u64,
+    failed_unknown,
     /// Commands not accepted by policy.
-    pub refused: u64,
+    refused,
     /// Commands whose deadline passed.
-    pub expired: u64,
+    expired,
     /// Commands given up by their callers.
-    pub abandoned: u64,
+    abandoned,
     /// Commands sent again after a connection was lost: not sent before.
-    pub replayed: u64,
+    replayed,
     /// Commands sent again after a connection was lost: harmless to repeat.
-    pub repeated: u64,
+    repeated,
     /// Commands sent again because the server refused them without running them.
-    pub refused_retried: u64,
+    refused_retried,
     /// Fire-and-forget commands that failed.
-    pub unwatched_failed: u64,
+    unwatched_failed,
     /// Connections that became ready.
-    pub connections: u64,
+    connections,
     /// Dials begun.
-    pub dials: u64,
+    dials,
     /// Dials and handshakes that failed.
-    pub dials_failed: u64,
+    dials_failed,
     /// Pushes of kinds that nobody here knows; dropped.
-    pub pushes_unknown: u64,
+    pushes_unknown,
     /// Connections ended because the peer broke the protocol.
-    pub protocol_errors: u64,
+    protocol_errors,
     /// Probes sent.
-    pub probes: u64,
+    probes,
+    /// Bytes that the kernel took, handshakes included.
+    bytes_written,
+    /// Batches handed to a writer: about as many system calls.
+    writes,
+    /// Of these: written by a caller itself, without the connection's task.
+    writes_inline,
+    /// Commands in these batches: divided by `writes`, the commands per system call.
+    written_commands,
+    /// Bytes read.
+    bytes_read,
+    /// Reads that yielded bytes.
+    reads,
+    /// Callers woken.
+    wakes,
 }
 
 /// The state of a bridge at one moment.
@@ -167,6 +197,12 @@ pub(super) struct Report {
     pub(super) counters: Counters,
     pub(super) last_protocol_error: Option<ProtocolError>,
     pub(super) read_at: Option<Instant>,
+    /// When this process was last found to be late.
+    pub(super) late_at: Option<Instant>,
+    /// Why the last attempt to be connected, or the last connection, came to nothing.
+    pub(super) trouble: Option<Trouble>,
+    /// What commands that fail at one time have in common.
+    pub(super) scene: Option<Scene>,
     events: VecDeque<Event>,
     events_max: usize,
     missed: u64,
@@ -179,6 +215,9 @@ impl Report {
             counters: Counters::default(),
             last_protocol_error: None,
             read_at: None,
+            late_at: None,
+            trouble: None,
+            scene: None,
             events: VecDeque::new(),
             events_max: events_max.max(1),
             missed: 0,
@@ -220,6 +259,11 @@ impl<W> Bridge<W> {
         self.report.missed > 0 || !self.report.events.is_empty() || self.report.unwatched.is_some()
     }
 
+    /// For what only the owner of the socket sees: reads and their bytes, and writes by callers.
+    pub const fn counters_mut(&mut self) -> &mut Counters {
+        &mut self.report.counters
+    }
+
     /// Totals since the bridge began.
     pub const fn counters(&self) -> Counters {
         self.report.counters
@@ -246,98 +290,11 @@ impl<W> Bridge<W> {
             counters: self.report.counters,
         }
     }
-
-    /// What is known of the command in slot `index`, which failed at `stage`.
-    pub(super) fn diagnose(&self, now: Instant, index: u32, stage: Stage) -> Option<Diagnosis> {
-        let slot = self.slots.at(index)?;
-        let age = Duration::from_millis(u64::from(self.clock.millis(now).wrapping_sub(slot.submitted)));
-        let read_age = self.report.read_at.map(|at| now.since(at));
-        let (queued, staged, on_wire) = match stage {
-            Stage::Queued => (age, Duration::ZERO, Duration::ZERO),
-            Stage::Staged => (Duration::ZERO, age, Duration::ZERO),
-            Stage::OnWire | Stage::Answered => (Duration::ZERO, Duration::ZERO, age),
-        };
-        let blame = match (stage, read_age) {
-            (Stage::OnWire, Some(read_age)) if read_age < age / 2 => Blame::ServerSlow,
-            (Stage::OnWire, Some(_)) => Blame::NetworkSilent,
-            _ => Blame::Unknown,
-        };
-        Some(Diagnosis {
-            stage,
-            queued,
-            staged,
-            on_wire,
-            backlog_commands: self.queue.len() - self.queue_removed,
-            backlog_bytes: self.unsent_bytes,
-            in_flight_commands: self.in_flight.len(),
-            head_of_line: self.head_of_line(now),
-            read_age,
-            generation: (stage >= Stage::Staged).then_some(self.generation),
-            blame,
-        })
-    }
-
-    /// The error of a pending command whose caller keeps its own time and gives it up now: `kind` with the stage that
-    /// the command has come to and its circumstances. Changes nothing; [`Bridge::abandon`] or a later
-    /// [`Bridge::poll_outcome`] ends the ticket. Of a ticket that has ended, [`Sent::Answered`].
-    pub fn explain(&self, now: Instant, ticket: Ticket, kind: ErrorKind) -> Error {
-        let slot =
-            self.slots.at(ticket.index()).filter(|_| self.slots.ticket(ticket.index()) == Some(ticket));
-        let Some(Slot { state: State::Pending(pending), place, .. }) = slot else {
-            return Error::new(kind, Sent::Answered);
-        };
-        let stage = match place {
-            Place::InFlight => self.stage_in_flight(pending.end),
-            Place::Queue | Place::Delayed => Stage::Queued,
-        };
-        let error = Error::new(kind, stage.sent());
-        match self.diagnose(now, ticket.index(), stage) {
-            Some(diagnosis) => error.with_diagnosis(diagnosis),
-            None => error,
-        }
-    }
-
-    fn head_of_line(&self, now: Instant) -> Option<HeadOfLine> {
-        let (index, ticket) = self.in_flight.iter().find_map(|flight| match flight {
-            Flight::Command(ticket) => Some((ticket.index(), *ticket)),
-            _ => None,
-        })?;
-        if self.slots.ticket(index) != Some(ticket) {
-            return None;
-        }
-        let slot = self.slots.at(index)?;
-        let State::Pending(pending) = &slot.state else { return None };
-        let start = pending.end - u64::from(pending.len);
-        let mut head = Vec::new();
-        self.log.copy(start..pending.end.min(start + NAME_BYTES_MAX), &mut head);
-        let age = Duration::from_millis(u64::from(self.clock.millis(now).wrapping_sub(slot.submitted)));
-        Some(HeadOfLine { name: command_name(&head).into(), age })
-    }
-}
-
-/// Enough of a command for its name.
-const NAME_BYTES_MAX: u64 = 64;
-
-/// The name in the first bytes of an encoded command; `?` if it is not there.
-fn command_name(head: &[u8]) -> String {
-    let mut lines = head.split(|byte| *byte == b'\n');
-    let name = match (lines.next(), lines.next(), lines.next()) {
-        (Some(_), Some(_), Some(name)) => name,
-        _ => b"?",
-    };
-    String::from_utf8_lossy(name.strip_suffix(b"\r").unwrap_or(name)).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_is_found_in_encoded_bytes() {
-        assert_eq!(command_name(b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"), "GET");
-        assert_eq!(command_name(b"*2\r\n"), "?");
-        assert_eq!(command_name(b""), "?");
-    }
 
     #[test]
     fn a_reader_that_is_behind_learns_how_much_it_missed() {

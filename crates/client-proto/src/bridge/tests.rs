@@ -1,5 +1,6 @@
 //! Cases that show one rule each. The simulator tries everything else.
 
+mod diagnosis;
 mod pubsub;
 
 use std::time::Duration;
