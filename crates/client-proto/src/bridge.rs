@@ -37,7 +37,9 @@
 mod clock;
 mod deliver;
 mod diagnose;
+mod event_text;
 mod flush;
+mod json;
 mod link;
 mod marks;
 mod pubsub;
@@ -61,7 +63,7 @@ use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::{HandshakeConfig, ReAuth};
 use crate::liveness::{Liveness, LivenessConfig};
-use crate::policy::{BacklogPolicy, Outage, Situation, Verdict};
+use crate::policy::{BacklogPolicy, Situation, Verdict};
 use crate::retry::RetryBudget;
 use crate::slab::{Slab, Slotted, Ticket};
 
@@ -591,15 +593,5 @@ impl<W> Bridge<W> {
     /// Whether [`Bridge::close`] was called and everything has ended: the owner may stop.
     pub fn is_finished(&self) -> bool {
         self.is_closed && self.in_flight.is_empty() && !self.write.is_busy()
-    }
-
-    /// Most bytes that may wait to be sent.
-    pub const fn backlog_bytes_max(&self) -> usize {
-        self.config.backlog_bytes_max
-    }
-
-    /// What the policy would be told about the present state.
-    pub fn outage(&self) -> Option<Outage> {
-        (!self.link.is_up()).then(|| self.link.outage())
     }
 }

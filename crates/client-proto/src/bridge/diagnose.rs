@@ -63,18 +63,22 @@ impl<W> Bridge<W> {
     }
 
     fn scene(&self, now: Instant) -> Scene {
-        let down = (!self.link.is_up()).then(|| Down {
-            since: now.since(self.link.down_since()),
-            trouble: self.report.trouble.clone().unwrap_or(Trouble::NeverConnected),
-        });
         Scene {
             at: now,
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
             in_flight_commands: self.in_flight.len(),
             head_of_line: self.head_of_line(now),
-            down,
+            down: self.down(now),
         }
+    }
+
+    /// Why nothing is connected; `None` if something is.
+    pub(super) fn down(&self, now: Instant) -> Option<Down> {
+        (!self.link.is_up()).then(|| Down {
+            since: now.since(self.link.down_since()),
+            trouble: self.report.trouble.clone().unwrap_or(Trouble::NeverConnected),
+        })
     }
 
     /// `error` with what is known of the command in slot `index`, which fails at `stage`.

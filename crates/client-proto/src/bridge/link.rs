@@ -470,6 +470,11 @@ impl<W> Bridge<W> {
         self.write.push_urgent_first(&bytes, Flight::Reauth);
     }
 
+    /// What the policy would be told about the present state.
+    pub fn outage(&self) -> Option<Outage> {
+        (!self.link.is_up()).then(|| self.link.outage())
+    }
+
     /// How long nothing has been connected; zero when something is.
     pub fn down_for(&self, now: Instant) -> Duration {
         if self.link.is_up() { Duration::ZERO } else { now.since(self.link.down_since) }

@@ -10,7 +10,7 @@ use towline_sansio::Instant;
 
 use super::diagnose::Scene;
 use super::{Bridge, LinkState};
-use crate::diagnosis::{HeadOfLine, Trouble};
+use crate::diagnosis::{Down, HeadOfLine, Trouble};
 use crate::error::{Error, LostCause, ProtocolError};
 use crate::generation::Generation;
 use crate::handshake::{HandshakeError, Ready};
@@ -164,6 +164,8 @@ pub struct Snapshot {
     pub generation: Generation,
     /// What its handshake learned, if it is ready.
     pub info: Option<Ready>,
+    /// Why nothing is connected; `None` if something is.
+    pub down: Option<Down>,
     /// Commands that wait to be sent.
     pub backlog_commands: usize,
     /// Their bytes.
@@ -275,6 +277,7 @@ impl<W> Bridge<W> {
             link: self.link.state(),
             generation: self.generation,
             info: self.link.info().cloned(),
+            down: self.down(now),
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
             room_waiters: self.room.len(),

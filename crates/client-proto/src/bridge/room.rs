@@ -64,6 +64,11 @@ impl<W> Room<W> {
 }
 
 impl<W> Bridge<W> {
+    /// Most bytes that may wait to be sent.
+    pub const fn backlog_bytes_max(&self) -> usize {
+        self.config.backlog_bytes_max
+    }
+
     /// Stands in line for `bytes` of room. Served in the order of arrival.
     pub fn wait_for_room(&mut self, bytes: usize, waiter: W) -> RoomTicket {
         let ticket = RoomTicket(self.room.next);

@@ -168,3 +168,38 @@ fn counters_tell_how_many_commands_share_a_write() {
     let listed = after.iter().find(|(name, _)| *name == "written_commands");
     assert_eq!(listed, Some(("written_commands", after.written_commands)));
 }
+
+#[test]
+fn a_snapshot_is_json_without_keys_and_values() {
+    let mut rig = Rig::new(patient());
+    rig.bridge.set_handshake(HandshakeConfig {
+        credentials: Some(crate::Credentials::user("app", "hunter2")),
+        ..parts().handshake
+    });
+    let read = |rig: &Rig| -> serde_json::Value {
+        let text = rig.bridge.snapshot(rig.now).to_json();
+        for secret in ["secret-key", "secret-value", "hunter2"] {
+            assert!(!text.contains(secret), "{text}");
+        }
+        serde_json::from_str(&text).unwrap()
+    };
+    let json = read(&rig);
+    assert_eq!((&json["link"], &json["down"]["trouble"]), (&"waiting".into(), &"never connected".into()));
+    assert_eq!(json["server"], serde_json::Value::Null);
+
+    let mut rig = Rig::new(patient());
+    rig.connect();
+    let args = ["SET", "secret-key", "secret-value"];
+    let _sent = rig.submit_as(&args, SideEffect::Idempotent, Flags::NONE).unwrap();
+    rig.write(usize::MAX);
+    let _waiting = rig.submit_as(&args, SideEffect::Idempotent, Flags::NONE).unwrap();
+    rig.pass(250);
+    let json = read(&rig);
+    assert_eq!((&json["link"], &json["generation"], &json["down"]), (&"up".into(), &1.into(), &().into()));
+    assert_eq!(json["in_flight"]["head_of_line"], serde_json::json!({ "name": "SET", "age_ms": 250 }));
+    assert_eq!(
+        (&json["backlog"]["commands"], &json["backlog"]["bytes"]),
+        (&1.into(), &crate::command::encoded_len(&args).into())
+    );
+    assert_eq!((&json["counters"]["submitted"], &json["counters"]["writes"]), (&2.into(), &2.into()));
+}
