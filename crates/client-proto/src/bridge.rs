@@ -108,14 +108,41 @@ enum Place {
     Delayed,
 }
 
+/// How often a command was sent before, and whether one of these attempts may have run. One byte: slots are many.
+#[derive(Debug, Clone, Copy, Default)]
+struct Attempts(u8);
+
+impl Attempts {
+    const MAY_HAVE_RUN: u8 = 1 << 7;
+
+    const fn count(self) -> u8 {
+        self.0 & !Self::MAY_HAVE_RUN
+    }
+
+    /// One more, which the server refused without running it.
+    fn add_refused(&mut self) {
+        self.0 = (self.0 & Self::MAY_HAVE_RUN) | (self.count() + 1).min(Self::MAY_HAVE_RUN - 1);
+    }
+
+    /// One more, which the server may have executed.
+    fn add_possible(&mut self) {
+        self.add_refused();
+        self.0 |= Self::MAY_HAVE_RUN;
+    }
+
+    /// What they say about execution, whatever becomes of the next one.
+    const fn sent(self) -> Sent {
+        if self.0 & Self::MAY_HAVE_RUN == 0 { Sent::No } else { Sent::Maybe }
+    }
+}
+
 /// One completion slot.
 #[derive(Debug)]
 struct Slot<W> {
     effect: SideEffect,
     flags: Flags,
     place: Place,
-    /// Times it was sent before.
-    attempts: u8,
+    attempts: Attempts,
     generation: u32,
     submitted: Millis,
     /// Means nothing for an endless command.
@@ -131,6 +158,11 @@ impl<W> Slot<W> {
     /// Its caller has gone; the reply is read and dropped.
     fn is_orphan(&self) -> bool {
         self.flags.contains(Flags::ORPHAN)
+    }
+
+    /// Its ticket has ended, although the slot is still needed.
+    fn is_given_up(&self) -> bool {
+        self.is_orphan() || matches!(self.state, State::Removed)
     }
 
     fn orphan(&mut self) {
@@ -307,6 +339,7 @@ impl<W> Bridge<W> {
         if !is_endless {
             self.clock.arm(order.deadline);
         }
+        self.watch_age(now);
         let mut flags = order.flags;
         if is_endless {
             flags = flags | Flags::ENDLESS;
@@ -318,7 +351,7 @@ impl<W> Bridge<W> {
             effect: order.effect,
             flags,
             place: Place::Queue,
-            attempts: 0,
+            attempts: Attempts::default(),
             generation: 0,
             submitted: self.clock.millis(now),
             deadline,
@@ -341,12 +374,7 @@ impl<W> Bridge<W> {
         if order.deadline <= now {
             return refuse(ErrorKind::Deadline);
         }
-        if !self.room.claim(order.room)
-            && (self.room.has_waiters()
-                || (self.unsent_bytes > 0
-                    && self.unsent_bytes + self.room.reserved() + order.bytes
-                        > self.config.backlog_bytes_max))
-        {
+        if !self.room.claim(order.room) && (self.room.has_waiters() || !self.has_room(order.bytes)) {
             return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
         }
         if self.link.is_up() {
@@ -360,6 +388,12 @@ impl<W> Bridge<W> {
                 refuse(ErrorKind::Unavailable)
             }
         }
+    }
+
+    /// Whether so many bytes more may wait. A single command that is larger than the bound finds an empty backlog.
+    fn has_room(&self, bytes: usize) -> bool {
+        let taken = self.unsent_bytes + self.room.reserved();
+        taken == 0 || taken + bytes <= self.config.backlog_bytes_max
     }
 
     fn situation(&self, now: Instant, order: &Order) -> Situation {
@@ -383,7 +417,7 @@ impl<W> Bridge<W> {
         ticket: Ticket,
         waiter: impl FnOnce(Option<W>) -> W,
     ) -> Option<Result<Reply, Error>> {
-        let Some(slot) = self.slots.get_mut(ticket) else {
+        let Some(slot) = self.slots.get_mut(ticket).filter(|slot| !slot.is_given_up()) else {
             return Some(Err(Error::misuse("the outcome of this command was taken already")));
         };
         if let State::Pending(pending) = &mut slot.state {
@@ -400,7 +434,7 @@ impl<W> Bridge<W> {
     /// Gives a command up. What was not handed to a writer is withdrawn and never sent; what was is answered in its
     /// turn, and the answer is dropped.
     pub fn abandon(&mut self, ticket: Ticket) {
-        let Some(slot) = self.slots.get_mut(ticket) else { return };
+        let Some(slot) = self.slots.get_mut(ticket).filter(|slot| !slot.is_given_up()) else { return };
         match &mut slot.state {
             State::Done(_) | State::Removed => {
                 self.slots.remove(ticket.index());
@@ -443,7 +477,10 @@ impl<W> Bridge<W> {
     /// Rewrites the queue when most of it is withdrawn work, so that a long outage costs no memory for it.
     fn tidy_queue(&mut self) {
         const REMOVED_MIN: usize = 1024;
-        if self.queue_removed < REMOVED_MIN || self.queue_removed * 2 < self.queue.len() {
+        let is_nothing_left = self.queue_removed == self.queue.len();
+        let is_mostly_removed =
+            self.queue_removed >= REMOVED_MIN && self.queue_removed * 2 >= self.queue.len();
+        if !is_nothing_left && !is_mostly_removed {
             return;
         }
         let slots = &mut self.slots;
@@ -556,7 +593,7 @@ impl<W> Bridge<W> {
             self.fail_queued(now, index, ErrorKind::Closed);
         }
         for delayed in std::mem::take(&mut self.delayed) {
-            self.finish(delayed.index, Err(Error::new(ErrorKind::Closed, Sent::No)));
+            self.fail(now, delayed.index, ErrorKind::Closed, Stage::Queued);
         }
         self.room.close(&mut self.wakes);
         self.close_pubsub(now);

@@ -81,10 +81,10 @@ impl<W> Bridge<W> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.note_lateness(now);
+        self.resend_delayed(now);
         if self.deadline_timeout().is_some_and(|at| at <= now) {
             self.scan(now);
         }
-        self.resend_delayed(now);
         self.handle_link_timeout(now);
         self.handle_pubsub_timeout(now);
     }
@@ -114,6 +114,21 @@ impl<W> Bridge<W> {
             {
                 slot.deadline = slot.deadline.wrapping_add(stretch_ms);
             }
+        }
+    }
+
+    /// Something waits unsent as of `now` at the latest: the policy's bound on its age has to be looked at in time.
+    #[inline]
+    pub(super) fn watch_age(&mut self, since: Instant) {
+        if let Some(age_max) = self.policy.age_max() {
+            self.clock.arm(since + age_max);
+        }
+    }
+
+    /// Older work waits unsent again: whether it is too old is looked at soon.
+    pub(super) fn review_age(&mut self, now: Instant) {
+        if self.policy.age_max().is_some() {
+            self.clock.arm(now);
         }
     }
 
@@ -157,20 +172,13 @@ impl<W> Bridge<W> {
         if due.is_empty() || !self.config.guards.culling {
             return;
         }
-        let mut kinds = due.into_iter().peekable();
-        let queue = std::mem::take(&mut self.queue);
-        let mut kept = std::collections::VecDeque::with_capacity(queue.len());
-        for index in queue {
-            if kinds.peek().is_some_and(|(due, _)| *due == index)
-                && let Some((_, kind)) = kinds.next()
-            {
-                self.report.counters.expired += 1;
-                self.fail_queued(now, index, kind);
-            } else {
-                kept.push_back(index);
-            }
+        // They leave the queue afterwards: their errors tell how long it was.
+        for (index, kind) in &due {
+            self.report.counters.expired += 1;
+            self.fail_queued(now, *index, kind.clone());
         }
-        self.queue = kept;
+        let mut ended = due.iter().map(|(index, _)| *index).peekable();
+        self.queue.retain(|index| ended.next_if_eq(index).is_none());
         self.compact();
     }
 
@@ -239,6 +247,7 @@ impl<W> Bridge<W> {
                 self.queue.push_back(delayed.index);
                 self.unsent_bytes += len;
             }
+            self.review_age(now);
         }
     }
 }

@@ -177,15 +177,16 @@ impl<W> Bridge<W> {
         let State::Pending(pending) = &mut slot.state else { return len };
         let range = pending.end - u64::from(pending.len)..pending.end;
         let mut bytes = Vec::with_capacity(len);
-        if slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET)
+        if self.is_closed
+            || slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET)
             || !self.budget.take(now, self.report.counters.answered)
             || !self.log.copy(range, &mut bytes)
         {
             self.finish(index, Err(Error::server(error)));
             return len;
         }
-        slot.attempts = slot.attempts.saturating_add(1);
-        let attempts = slot.attempts;
+        slot.attempts.add_refused();
+        let attempts = slot.attempts.count();
         self.report.counters.refused_retried += 1;
         let due = now + self.refused_wait(attempts);
         self.delay(index, due, bytes);
@@ -219,7 +220,7 @@ impl<W> Bridge<W> {
                 allow_idempotent: slot.flags.contains(Flags::ALLOW_RETRY),
                 reply_not_needed: slot.flags.contains(Flags::FIRE_AND_FORGET),
             },
-            attempts_left: u32::from(ATTEMPTS_MAX.saturating_sub(slot.attempts + 1)),
+            attempts_left: u32::from(ATTEMPTS_MAX.saturating_sub(slot.attempts.count() + 1)),
             has_budget,
         });
         Some(decision)

@@ -35,7 +35,8 @@ impl<W> Bridge<W> {
             Some(scene) if scene.at == now => scene,
             _ => self.scene(now),
         };
-        let error = self.explained(now, &scene, index, Error::new(kind, sent), stage);
+        let earlier = self.slots.at(index).map_or(Sent::No, |slot| slot.attempts.sent());
+        let error = self.explained(now, &scene, index, Error::new(kind, sent.max(earlier)), stage);
         self.report.scene = Some(scene);
         self.finish(index, Err(error));
     }
@@ -46,13 +47,13 @@ impl<W> Bridge<W> {
     pub fn explain(&self, now: Instant, ticket: Ticket, kind: ErrorKind) -> Error {
         let slot =
             self.slots.at(ticket.index()).filter(|_| self.slots.ticket(ticket.index()) == Some(ticket));
-        let Some(Slot { state: State::Pending(pending), place, .. }) = slot else {
+        let Some(Slot { state: State::Pending(pending), place, attempts, .. }) = slot else {
             return Error::new(kind, Sent::Answered);
         };
         // What a writer has is sent all the same, also if the kernel has not taken it yet.
         let (stage, sent) = match place {
             Place::InFlight => (self.stage_in_flight(pending.end), Sent::Maybe),
-            Place::Queue | Place::Delayed => (Stage::Queued, Sent::No),
+            Place::Queue | Place::Delayed => (Stage::Queued, attempts.sent()),
         };
         self.explained(now, &self.scene(now), ticket.index(), Error::new(kind, sent), stage)
     }

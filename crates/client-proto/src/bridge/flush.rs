@@ -157,7 +157,7 @@ impl<W> Bridge<W> {
     }
 
     fn has_window(&self) -> bool {
-        let bytes_max = self.write.pace.unwrap_or(self.config.in_flight_bytes_max);
+        let bytes_max = self.config.in_flight_bytes_max.min(self.write.pace.unwrap_or(usize::MAX));
         self.in_flight.is_empty()
             || (self.in_flight_bytes < bytes_max && self.in_flight.len() < self.config.in_flight_max)
     }
@@ -289,6 +289,9 @@ impl<W> Bridge<W> {
             }
             self.finish_loss(now);
             return;
+        }
+        if batch.bytes > 0 {
+            self.liveness.on_write_blocked(now);
         }
         self.write.rest = batch.parts;
         self.write.rest_bytes = batch.bytes;

@@ -17,7 +17,7 @@ use towline_sansio::Instant;
 
 use super::{Bridge, Event, Flight, Place, State};
 use crate::diagnosis::Trouble;
-use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
+use crate::error::{ErrorKind, LostCause, Stage};
 use crate::generation::Generation;
 use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
 use crate::liveness::{Act, Liveness, LivenessConfig};
@@ -257,6 +257,7 @@ impl<W> Bridge<W> {
         }
         let was_up = matches!(self.link.phase, Phase::Up { .. });
         let (unknown, error) = self.settle_in_flight(now, &loss);
+        self.review_age(now);
         self.link.down_since = if was_up { now } else { self.link.down_since };
         self.link.outage = match (was_up, loss.cause) {
             (true, LostCause::Planned) => Outage::Planned,
@@ -287,7 +288,9 @@ impl<W> Bridge<W> {
                 self.report.event(Event::HandshakeFailed { generation, error, retry_in: due.since(now) });
             }
         }
-        if !self.policy.keep_on_loss(self.link.outage) {
+        if self.is_closed {
+            self.fail_waiting(now, &ErrorKind::Closed);
+        } else if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
         }
         self.release();
@@ -362,7 +365,7 @@ impl<W> Bridge<W> {
         let Some(slot) = self.slots.at_mut(index) else { return false };
         slot.place = Place::Queue;
         if stage == Stage::OnWire {
-            slot.attempts = slot.attempts.saturating_add(1);
+            slot.attempts.add_possible();
         }
         self.unsent_bytes += len as usize;
         true
@@ -377,7 +380,7 @@ impl<W> Bridge<W> {
             self.fail_queued(now, index, kind.clone());
         }
         for delayed in std::mem::take(&mut self.delayed) {
-            self.finish(delayed.index, Err(Error::new(kind.clone(), Sent::No)));
+            self.fail(now, delayed.index, kind.clone(), Stage::Queued);
         }
         if let Some(pubsub) = &mut self.pubsub {
             pubsub.fail_requests(kind, &mut self.wakes);
@@ -389,6 +392,8 @@ impl<W> Bridge<W> {
     /// When the link itself needs attention.
     pub(super) fn link_timeout(&self) -> Option<Instant> {
         match &self.link.phase {
+            // It is over; only the writer's return is awaited.
+            _ if self.link.is_doomed() => None,
             Phase::Waiting { due } if !self.is_closed => Some(*due),
             Phase::Shaking { handshake } => Some(handshake.poll_timeout()),
             Phase::Up { .. } => self.liveness.poll_timeout(),

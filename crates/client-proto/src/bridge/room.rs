@@ -103,8 +103,7 @@ impl<W> Bridge<W> {
     /// Calls those at the head of the line for whom there is room now.
     pub(super) fn grant_room(&mut self) {
         while let Some(first) = self.room.line.front() {
-            let taken = self.unsent_bytes + self.room.reserved;
-            if taken > 0 && taken + first.bytes > self.config.backlog_bytes_max {
+            if !self.has_room(first.bytes) {
                 return;
             }
             let Some(first) = self.room.line.pop_front() else { return };

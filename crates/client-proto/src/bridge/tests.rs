@@ -1,6 +1,7 @@
 //! Cases that show one rule each. The simulator tries everything else.
 
 mod diagnosis;
+mod found;
 mod pubsub;
 
 use std::time::Duration;

@@ -1,0 +1,155 @@
+//! What the simulator found, each in as few steps as show it.
+
+use super::*;
+
+#[test]
+fn commands_that_expire_behind_withdrawn_ones_tell_how_long_the_queue_was() {
+    let mut rig = Rig::new(parts());
+    let withdrawn = [rig.incr("a"), rig.incr("b")];
+    let expired = rig.incr("c");
+    withdrawn.into_iter().for_each(|ticket| rig.bridge.abandon(ticket));
+    rig.now = rig.now + Duration::from_secs(5);
+    rig.bridge.handle_timeout(rig.now);
+    let error = rig.outcome(expired).unwrap().unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::Deadline);
+    assert_eq!(error.diagnosis().map(|diagnosis| diagnosis.backlog_commands), Some(1));
+}
+
+#[test]
+fn what_waits_for_too_long_by_policy_ends_in_time_however_far_its_deadline_is() {
+    let age = Duration::from_millis(100);
+    let mut rig = Rig::new(Parts { policy: Box::new(Policy::Bounded { bytes: 1000, age }), ..parts() });
+    let waiting = rig.incr("a");
+    let due = rig.bridge.poll_timeout().unwrap();
+    rig.now = rig.bridge.poll_dial(rig.now).map_or(due, |_| rig.bridge.poll_timeout().unwrap());
+    assert!(rig.now <= at(1111), "{:?}", rig.now);
+    rig.bridge.handle_timeout(rig.now);
+    let error = rig.outcome(waiting).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::BacklogAge, Sent::No));
+}
+
+#[test]
+fn a_ticket_that_was_given_up_is_no_claim_on_anything() {
+    let mut rig = Rig::new(parts());
+    let withdrawn = rig.incr("a");
+    rig.bridge.abandon(withdrawn);
+    let is_misuse = |outcome: Option<Result<Reply, Error>>| matches!(outcome, Some(Err(error)) if matches!(error.kind(), ErrorKind::Misuse(_)));
+    assert!(is_misuse(rig.outcome(withdrawn)));
+    rig.bridge.abandon(withdrawn);
+    let kept = rig.incr("b");
+    rig.connect();
+    let orphan = rig.incr("c");
+    assert_eq!(rig.write(usize::MAX), b"*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n*2\r\n$4\r\nINCR\r\n$1\r\nc\r\n");
+    rig.bridge.abandon(orphan);
+    assert!(is_misuse(rig.outcome(orphan)));
+    rig.reply(b":1\r\n:2\r\n");
+    assert_eq!(rig.outcome(kept), integer(1));
+}
+
+#[test]
+fn a_repetition_that_fails_unsent_does_not_hide_that_an_earlier_attempt_may_have_run() {
+    for ends_by_policy in [false, true] {
+        let policy = if ends_by_policy { Policy::FailFast } else { Policy::Queue };
+        let mut rig = Rig::new(Parts { policy: Box::new(policy), ..parts() });
+        rig.connect();
+        let set = rig.submit_as(&["SET", "a", "1"], SideEffect::Idempotent, Flags::ALLOW_RETRY).unwrap();
+        rig.write(usize::MAX);
+        rig.lose();
+        if !ends_by_policy {
+            assert!(rig.outcome(set).is_none(), "it waits to be repeated");
+            rig.now = rig.now + Duration::from_secs(5);
+            rig.bridge.handle_timeout(rig.now);
+        }
+        assert_eq!(rig.sent_of(set), Sent::Maybe);
+    }
+}
+
+#[test]
+fn a_closed_bridge_fails_what_its_connection_leaves_behind() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let (read, unsent) = (rig.get("a"), rig.incr("b"));
+    let read_bytes = crate::command::encoded_len(&["GET", "a"]);
+    rig.write(read_bytes + 1);
+    rig.bridge.close(rig.now);
+    assert!(!rig.bridge.is_finished());
+    rig.lose();
+    assert!(rig.bridge.is_finished());
+    assert_eq!((rig.sent_of(read), rig.sent_of(unsent)), (Sent::Maybe, Sent::No));
+}
+
+#[test]
+fn a_closed_bridge_does_not_repeat_what_the_server_refuses() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let refused = rig.get("a");
+    rig.write(usize::MAX);
+    rig.bridge.close(rig.now);
+    rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n");
+    assert!(rig.bridge.is_finished());
+    assert_eq!(rig.sent_of(refused), Sent::Answered);
+}
+
+#[test]
+fn room_that_was_promised_is_not_given_to_a_newcomer_that_finds_an_empty_backlog() {
+    let mut with = parts();
+    with.config.backlog_bytes_max = 60;
+    let mut rig = Rig::new(with);
+    let first = rig.incr("a");
+    let place = rig.bridge.wait_for_room(50, 1);
+    rig.bridge.abandon(first);
+    assert!(rig.bridge.poll_room(place, || 1), "the backlog is empty: there is room");
+    let newcomer = rig.submit_as(&["INCR", "b"], SideEffect::NonIdempotent, Flags::NONE).unwrap_err();
+    assert_eq!(newcomer.kind(), &ErrorKind::BacklogFull { bytes_max: 60 });
+}
+
+#[test]
+fn a_flush_of_the_backlog_keeps_the_bound_on_bytes_in_flight() {
+    let mut with = parts();
+    with.config.in_flight_bytes_max = 100;
+    let mut rig = Rig::new(with);
+    for _ in 0..50 {
+        rig.incr("a");
+    }
+    rig.connect();
+    let command = crate::command::encoded_len(&["INCR", "a"]);
+    assert!((100..100 + command).contains(&rig.write(usize::MAX).len()));
+}
+
+#[test]
+fn a_slow_upload_that_moves_on_is_no_silence() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let big = "x".repeat(100_000);
+    let ticket = rig.submit_as(&["SET", "k", &big], SideEffect::Idempotent, Flags::NONE).unwrap();
+    for _ in 0..8 {
+        assert_eq!(rig.write(10_000).len(), 10_000);
+        for _ in 0..5 {
+            rig.now = rig.now + Duration::from_millis(100);
+            rig.bridge.handle_timeout(rig.now);
+        }
+    }
+    assert_eq!(rig.bridge.link_state(), LinkState::Up);
+    assert!(rig.outcome(ticket).is_none());
+}
+
+#[test]
+fn a_lost_connection_with_a_writer_out_asks_for_no_timer_of_its_own() {
+    let mut rig = Rig::new(parts());
+    let generation = rig.bridge.poll_dial(rig.now).unwrap();
+    rig.bridge.opened(rig.now, generation);
+    let batch = rig.bridge.take_write(rig.now).unwrap();
+    rig.lose();
+    assert_eq!(rig.bridge.poll_timeout(), None);
+    rig.bridge.wrote(rig.now, batch, 0);
+    assert!(rig.bridge.poll_timeout().is_some(), "the next dial");
+}
+
+#[test]
+fn a_queue_of_withdrawn_commands_only_is_given_back_at_once() {
+    let mut rig = Rig::new(parts());
+    let tickets = [rig.incr("a"), rig.incr("b")];
+    tickets.into_iter().for_each(|ticket| rig.bridge.abandon(ticket));
+    let snapshot = rig.bridge.snapshot(rig.now);
+    assert_eq!((snapshot.slots, snapshot.log_bytes), (0, 0));
+}
