@@ -7,6 +7,7 @@
 mod blocking;
 #[cfg(test)]
 mod config;
+mod config_values;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! Owns: every parameter in force, its default and the reason for it. Does **not** own how parameters are named, read
 //! and shown (`table`), where they come from (`load`), nor writing them back to their file (`rewrite`).
 
+mod check;
 mod load;
 mod param;
 mod rewrite;

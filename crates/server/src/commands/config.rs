@@ -86,10 +86,11 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             }
             Change::Protected | Change::Anytime => {}
         }
-        if pairs.iter().any(|(_, other, _)| other.name == param.name) {
+        // The former name counts as another parameter, as in Redis.
+        if pairs.iter().any(|(name, ..)| *name == param.name_as_given(given)) {
             return Err(refused(given, "duplicate parameter"));
         }
-        pairs.push((param.name, param, args.get(index + 1)));
+        pairs.push((param.name_as_given(given), param, args.get(index + 1)));
     }
     #[cfg(feature = "tls")]
     let tls = pairs.iter().map(|(name, ..)| *name).find(|name| name.starts_with("tls-"));
@@ -212,6 +213,77 @@ mod tests {
             ("appendonly", "yes", "persistence is not there yet"),
         ] {
             assert_eq!(server.run(&["CONFIG", "SET", name, value]), failed(name, reason));
+        }
+    }
+
+    #[test]
+    fn set_checks_what_has_no_effect_as_well() {
+        let mut server = Server::new();
+        let one_of = |words: &str| format!("argument(s) must be one of the following: {words}");
+        let stop = one_of("default, save, nosave, now, force");
+        let oom = "Invalid oom-score-adj-values, elements must be between -2000 and 2000.";
+        let template = "template format is invalid or contains unknown variables";
+        let percentiles = "Invalid latency-tracking-info-percentiles parameters";
+        for (name, value, reason) in [
+            ("cluster-preferred-endpoint-type", "foo", &*one_of("ip, hostname, unknown-endpoint")),
+            ("propagation-error-behavior", "", &one_of("ignore, panic, panic-on-replicas")),
+            ("shutdown-on-sigint", "save  now", &stop),
+            ("shutdown-on-sigterm", "", &stop),
+            (
+                "shutdown-on-sigterm",
+                "save nosave",
+                "shutdown options SAVE and NOSAVE can't be used simultaneously",
+            ),
+            (
+                "cluster-announce-hostname",
+                "a b",
+                "Hostnames may only contain alphanumeric characters, hyphens or dots",
+            ),
+            ("proc-title-template", "", template),
+            ("proc-title-template", "{nothing}", template),
+            ("proc-title-template", "{title", template),
+            ("oom-score-adj-values", "a b c", oom),
+            ("oom-score-adj-values", "0 200 2001", oom),
+            ("oom-score-adj-values", "0 200", "wrong number of arguments"),
+            ("save", "900", "Invalid save parameters"),
+            ("save", "0 1", "Invalid save parameters"),
+            ("save", "900 1", "persistence is not there yet"),
+            ("appendonly", "foo", "argument must be 'yes' or 'no'"),
+            ("activedefrag", "1", "argument must be 'yes' or 'no'"),
+            ("rdbchecksum", "no", "can't set immutable config"),
+            ("repl-backlog-size", "0", "argument must be between 1 and 9223372036854775807 inclusive"),
+            (
+                "active-defrag-ignore-bytes",
+                "",
+                "argument must be between 1 and 9223372036854775807 inclusive",
+            ),
+            (
+                "stream-node-max-bytes",
+                "9223372036854775808",
+                "argument must be between 0 and 9223372036854775807 inclusive",
+            ),
+            ("latency-tracking-info-percentiles", "50  99", percentiles),
+            ("slave-priority", "x", "argument couldn't be parsed into an integer"),
+        ] {
+            assert_eq!(server.run(&["CONFIG", "SET", name, value]), failed(name, reason));
+        }
+        for (name, value, shown) in [
+            ("shutdown-on-sigint", "now save", "save now"),
+            ("proc-title-template", "{title} {{x} {PORT}", "{title} {{x} {PORT}"),
+            ("maxmemory", "9223372036854775808", "9223372036854775808"),
+            ("maxmemory", "", "0"),
+            ("repl-backlog-size", "1", "16384"),
+            ("oom-score-adj-values", "-2000 0 2000", "-2000 0 2000"),
+            ("latency-tracking-info-percentiles", "", ""),
+            (
+                "client-output-buffer-limit",
+                "",
+                "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60",
+            ),
+        ] {
+            assert_eq!(server.run(&["CONFIG", "SET", name, value]), "+OK", "{name}");
+            let expected = format!("*2 ${} {name} ${} {shown}", name.len(), shown.len());
+            assert_eq!(server.run(&["CONFIG", "GET", name]).trim_end(), expected.trim_end());
         }
     }
 

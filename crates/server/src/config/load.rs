@@ -196,7 +196,8 @@ fn is_service_link(variable: &str, value: &str) -> bool {
 fn words_of_text(param: Option<&Param>, text: &str) -> Vec<Vec<u8>> {
     match param.map(|param| param.set) {
         Some(super::param::Set::Words(_)) => {
-            split_words(text.as_bytes()).unwrap_or_else(|| vec![text.as_bytes().to_vec()])
+            let words = split_words(text.as_bytes()).filter(|words| !words.is_empty());
+            words.unwrap_or_else(|| vec![text.as_bytes().to_vec()])
         }
         _ => vec![text.as_bytes().to_vec()],
     }

@@ -3,7 +3,6 @@
 //! Owns: setting and showing a parameter by its name. Does **not** own the list of parameters (see `table`).
 
 use super::Config;
-use super::text::split_words;
 use std::borrow::Cow;
 
 /// Why a value is refused, in the words of the error reply.
@@ -63,16 +62,25 @@ impl Param {
     pub(crate) fn set_words(&self, config: &mut Config, words: &[Vec<u8>]) -> Result<(), Reason> {
         match (self.set, words) {
             (Set::Word(set), [word]) => set(config, word),
-            (Set::Word(_), _) => Err("wrong number of arguments".into()),
+            (Set::Word(_), _) | (Set::Words(_), []) => Err("wrong number of arguments".into()),
             (Set::Words(set), words) => set(config, words),
         }
     }
 
-    /// Sets the value from one text, which several words share if the parameter takes several.
+    /// Sets the value from one text. Several words in it are separated by single spaces, and nothing is quoted.
     pub(crate) fn set_text(&self, config: &mut Config, text: &[u8]) -> Result<(), Reason> {
         match self.set {
             Set::Word(set) => set(config, text),
-            Set::Words(set) => set(config, &split_words(text).ok_or("unbalanced quotes in the argument")?),
+            Set::Words(set) if text.is_empty() => set(config, &[]),
+            Set::Words(set) => {
+                let words: Vec<_> = text.split(|&byte| byte == b' ').map(<[u8]>::to_vec).collect();
+                set(config, &words)
+            }
         }
+    }
+
+    /// The name that a caller means who wrote it this way: the present one or the former.
+    pub(crate) fn name_as_given(&self, given: &[u8]) -> &'static str {
+        self.alias.filter(|alias| given.eq_ignore_ascii_case(alias.as_bytes())).unwrap_or(self.name)
     }
 }

@@ -3,6 +3,7 @@
 //!
 //! Owns: names, ranges and effects on [`Config`]. Does **not** own defaults, except of what has no effect.
 
+use super::check;
 use super::param::{Change, Param, Reason, Set};
 use super::text::{
     bool_text, choice_text, parse_bool, parse_choice, parse_int, parse_octal, parse_size, parse_text, size,
@@ -15,7 +16,9 @@ use towline_store::{notify, store};
 
 const I32_MAX: i64 = i32::MAX as i64;
 const U32_MAX: i64 = u32::MAX as i64;
-const MIB: i64 = 1 << 20;
+/// Most sizes are signed in Redis.
+const SIGNED_MAX: u64 = i64::MAX as u64;
+const MIB: u64 = 1 << 20;
 
 const TLS_AUTH: &[(&str, TlsAuthClients)] =
     &[("no", TlsAuthClients::No), ("yes", TlsAuthClients::Yes), ("optional", TlsAuthClients::Optional)];
@@ -154,15 +157,22 @@ macro_rules! kept {
     (int $name:literal, $default:expr, $min:expr, $max:expr, $note:expr) => {
         kept!($name, $default, $note, |text| parse_int::<i64>(text, $min, $max).map(|n| n.to_string().into()))
     };
-    (bytes $name:literal, $default:expr, $note:expr) => {
-        kept!($name, $default, $note, |text| parse_size::<i64>(text, 0, i64::MAX)
+    (bytes $name:literal, $default:expr, $min:expr, $max:expr, $note:expr) => {
+        kept!($name, $default, $note, |text| parse_size::<u64>(text, $min, $max)
             .map(|n| n.to_string().into()))
     };
     (text $name:literal, $default:expr, $note:expr) => {
         kept!($name, $default, $note, |text| Ok(text.to_vec()))
     };
     (one_of $name:literal, $default:expr, $words:expr, $note:expr) => {
-        kept!($name, $default, $note, |text| one_of(text, $words))
+        kept!($name, $default, $note, |text| check::one_of(text, $words))
+    };
+    (no $name:literal, $why:expr) => {
+        kept!($name, "no", $why, |text| if parse_bool(text)? {
+            Err($why.into())
+        } else {
+            Ok(bool_text(false))
+        })
     };
     (only $name:literal, $value:expr, $why:expr) => {
         kept!($name, $value, $why, |text| {
@@ -171,17 +181,15 @@ macro_rules! kept {
     };
 }
 
+/// A smaller backlog is taken as this one.
+const BACKLOG_BYTES_MIN: u64 = 16 << 10;
+
 fn keep(config: &mut Config, name: &'static str, value: Vec<u8>, default: &str) {
     if value.eq_ignore_ascii_case(default.as_bytes()) {
         config.kept.remove(name);
     } else {
         config.kept.insert(name, value);
     }
-}
-
-fn one_of(text: &[u8], words: &[&'static str]) -> Result<Vec<u8>, Reason> {
-    let choices: Vec<_> = words.iter().map(|&word| (word, word)).collect();
-    parse_choice(text, &choices).map(|word| word.into())
 }
 
 fn readable(path: Option<String>) -> Result<Option<String>, Reason> {
@@ -212,8 +220,8 @@ pub(crate) static PARAMS: &[Param] = &[
     int!("tcp-keepalive", tcp_keepalive_s, 0, I32_MAX),
     flag!("protected-mode", protected_mode),
     REQUIREPASS,
-    bytes!("proto-max-bulk-len", proto_max_bulk_len, MIB, i64::MAX),
-    bytes!("client-query-buffer-limit", client_query_buffer_limit, MIB, i64::MAX),
+    bytes!("proto-max-bulk-len", proto_max_bulk_len, MIB, SIGNED_MAX),
+    bytes!("client-query-buffer-limit", client_query_buffer_limit, MIB, SIGNED_MAX),
     OUTPUT_LIMITS,
     text!("logfile", logfile).change(Change::AtStart),
     choice!("loglevel", loglevel, LOG_LEVELS),
@@ -228,7 +236,7 @@ pub(crate) static PARAMS: &[Param] = &[
     HZ,
     int!("active-expire-effort", active_expire_effort, 1, 10),
     // Memory
-    bytes!("maxmemory", maxmemory, 0, i64::MAX),
+    bytes!("maxmemory", maxmemory, 0, u64::MAX),
     choice!("maxmemory-policy", maxmemory_policy, POLICIES),
     int!("maxmemory-samples", maxmemory_samples, 1, I32_MAX),
     MAXMEMORY_CLIENTS,
@@ -238,16 +246,16 @@ pub(crate) static PARAMS: &[Param] = &[
     // Encodings
     int!("hash-max-listpack-entries", encoding.hash_max_listpack_entries, 0, i64::MAX)
         .alias("hash-max-ziplist-entries"),
-    bytes!("hash-max-listpack-value", encoding.hash_max_listpack_value, 0, i64::MAX)
+    bytes!("hash-max-listpack-value", encoding.hash_max_listpack_value, 0, SIGNED_MAX)
         .alias("hash-max-ziplist-value"),
     int!("list-max-listpack-size", encoding.list_max_listpack_size, i32::MIN as i64, I32_MAX)
         .alias("list-max-ziplist-size"),
     int!("set-max-intset-entries", encoding.set_max_intset_entries, 0, i64::MAX),
     int!("set-max-listpack-entries", encoding.set_max_listpack_entries, 0, i64::MAX),
-    bytes!("set-max-listpack-value", encoding.set_max_listpack_value, 0, i64::MAX),
+    bytes!("set-max-listpack-value", encoding.set_max_listpack_value, 0, SIGNED_MAX),
     int!("zset-max-listpack-entries", encoding.zset_max_listpack_entries, 0, i64::MAX)
         .alias("zset-max-ziplist-entries"),
-    bytes!("zset-max-listpack-value", encoding.zset_max_listpack_value, 0, i64::MAX)
+    bytes!("zset-max-listpack-value", encoding.zset_max_listpack_value, 0, SIGNED_MAX)
         .alias("zset-max-ziplist-value"),
     // Observation
     NOTIFY,
@@ -257,12 +265,11 @@ pub(crate) static PARAMS: &[Param] = &[
     flag!("latency-tracking", latency_tracking),
     PERCENTILES,
     // Accepted with the one value that is supported
-    kept!(only "appendonly", "no", NO_PERSISTENCE),
+    kept!(no "appendonly", NO_PERSISTENCE),
     SAVE,
-    kept!(only "daemonize", "no", "running in the background is the service manager's job")
-        .change(Change::AtStart),
-    kept!(only "cluster-enabled", "no", NO_CLUSTER).change(Change::AtStart),
-    kept!(only "activedefrag", "no", "active defragmentation is not supported"),
+    kept!(no "daemonize", "running in the background is the service manager's job").change(Change::AtStart),
+    kept!(no "cluster-enabled", NO_CLUSTER).change(Change::AtStart),
+    kept!(no "activedefrag", "Active defragmentation cannot be enabled: this server does not have it"),
     // Accepted without effect
     kept!(int "io-threads", "1", 1, 128, NO_IO_THREADS).change(Change::AtStart),
     kept!(yes_no "io-threads-do-reads", "no", NO_IO_THREADS).change(Change::AtStart),
@@ -276,8 +283,8 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(yes_no "activerehashing", "yes", NEVER_REHASHES),
     kept!(yes_no "dynamic-hz", "yes", "background work follows what there is to do"),
     kept!(int "list-compress-depth", "0", 0, I32_MAX, "list nodes are never compressed"),
-    kept!(bytes "hll-sparse-max-bytes", "3000", "the limit is fixed at 3000 bytes"),
-    kept!(bytes "active-defrag-ignore-bytes", "104857600", "active defragmentation is not supported"),
+    kept!(bytes "hll-sparse-max-bytes", "3000", 0, SIGNED_MAX, "the limit is fixed at 3000 bytes"),
+    kept!(bytes "active-defrag-ignore-bytes", "104857600", 1, SIGNED_MAX, "active defragmentation is not supported"),
     kept!(int "active-defrag-threshold-lower", "10", 0, 1000, "active defragmentation is not supported"),
     kept!(int "active-defrag-threshold-upper", "100", 0, 1000, "active defragmentation is not supported"),
     kept!(int "active-defrag-cycle-min", "1", 1, 99, "active defragmentation is not supported"),
@@ -287,7 +294,7 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(one_of "sanitize-dump-payload", "no", &["no", "yes", "clients"], "payloads are always checked"),
     kept!(int "busy-reply-threshold", "5000", 0, i64::MAX, NO_SCRIPTS).alias("lua-time-limit"),
     kept!(yes_no "set-proc-title", "yes", COSMETIC).change(Change::AtStart),
-    kept!(text "proc-title-template", "{title} {listen-addr} {server-mode}", COSMETIC),
+    kept!("proc-title-template", "{title} {listen-addr} {server-mode}", COSMETIC, check::title_template),
     kept!(one_of "supervised", "no", &["no", "auto", "upstart", "systemd"], OS_DOES).change(Change::AtStart),
     kept!(yes_no "always-show-logo", "no", COSMETIC).change(Change::AtStart),
     kept!(yes_no "crash-log-enabled", "yes", OS_DOES),
@@ -306,8 +313,8 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(text "locale-collate", "", "SORT ALPHA compares bytes"),
     kept!(text "bind-source-addr", "", NO_REPLICATION),
     kept!(int "socket-mark-id", "0", 0, U32_MAX, OS_DOES).change(Change::AtStart),
-    kept!(text "shutdown-on-sigint", "default", NO_PERSISTENCE),
-    kept!(text "shutdown-on-sigterm", "default", NO_PERSISTENCE),
+    kept!("shutdown-on-sigint", "default", NO_PERSISTENCE, check::stop_words),
+    kept!("shutdown-on-sigterm", "default", NO_PERSISTENCE, check::stop_words),
     kept!(int "shutdown-timeout", "10", 0, I32_MAX, NO_REPLICATION),
     kept!(one_of "enable-module-command", "no", &["no", "yes", "local"], "modules are not supported")
         .change(Change::AtStart),
@@ -321,11 +328,14 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(text "tls-dh-params-file", "", RUSTLS),
     kept!(only "tls-ca-cert-dir", "", "use 'tls-ca-cert-file'"),
     kept!(only "tls-key-file-pass", "", "encrypted keys are not supported"),
+    kept!(text "tls-client-cert-file", "", NO_REPLICATION),
+    kept!(text "tls-client-key-file", "", NO_REPLICATION),
+    kept!(only "tls-client-key-file-pass", "", "encrypted keys are not supported"),
     kept!(yes_no "tls-replication", "no", NO_REPLICATION),
     kept!(yes_no "tls-cluster", "no", NO_CLUSTER),
     kept!(yes_no "stop-writes-on-bgsave-error", "yes", NO_PERSISTENCE),
     kept!(yes_no "rdbcompression", "yes", NO_PERSISTENCE),
-    kept!(yes_no "rdbchecksum", "yes", NO_PERSISTENCE),
+    kept!(yes_no "rdbchecksum", "yes", NO_PERSISTENCE).change(Change::AtStart),
     kept!(yes_no "rdb-del-sync-files", "no", NO_PERSISTENCE),
     kept!(yes_no "rdb-save-incremental-fsync", "yes", NO_PERSISTENCE),
     kept!(text "appendfilename", "appendonly.aof", NO_PERSISTENCE).change(Change::AtStart),
@@ -333,7 +343,7 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(one_of "appendfsync", "everysec", &["everysec", "always", "no"], NO_PERSISTENCE),
     kept!(yes_no "no-appendfsync-on-rewrite", "no", NO_PERSISTENCE),
     kept!(int "auto-aof-rewrite-percentage", "100", 0, I32_MAX, NO_PERSISTENCE),
-    kept!(bytes "auto-aof-rewrite-min-size", "67108864", NO_PERSISTENCE),
+    kept!(bytes "auto-aof-rewrite-min-size", "67108864", 0, SIGNED_MAX, NO_PERSISTENCE),
     kept!(yes_no "aof-load-truncated", "yes", NO_PERSISTENCE),
     kept!(yes_no "aof-use-rdb-preamble", "yes", NO_PERSISTENCE),
     kept!(yes_no "aof-timestamp-enabled", "no", NO_PERSISTENCE),
@@ -359,14 +369,17 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(yes_no "repl-disable-tcp-nodelay", "no", NO_REPLICATION),
     kept!(int "repl-ping-replica-period", "10", 1, I32_MAX, NO_REPLICATION).alias("repl-ping-slave-period"),
     kept!(int "repl-timeout", "60", 1, I32_MAX, NO_REPLICATION),
-    kept!(bytes "repl-backlog-size", "1048576", NO_REPLICATION),
+    kept!("repl-backlog-size", "1048576", NO_REPLICATION, |text| {
+        let bytes = parse_size::<u64>(text, 1, SIGNED_MAX)?;
+        Ok(bytes.max(BACKLOG_BYTES_MIN).to_string().into())
+    }),
     kept!(int "repl-backlog-ttl", "3600", 0, i64::MAX, NO_REPLICATION),
-    kept!(text "propagation-error-behavior", "ignore", NO_REPLICATION),
+    kept!(one_of "propagation-error-behavior", "ignore", &["ignore", "panic", "panic-on-replicas"], NO_REPLICATION),
     kept!(text "cluster-config-file", "nodes.conf", NO_CLUSTER).change(Change::AtStart),
     kept!(int "cluster-node-timeout", "15000", 0, i64::MAX, NO_CLUSTER),
     kept!(int "cluster-port", "0", 0, 65_535, NO_CLUSTER).change(Change::AtStart),
     kept!(text "cluster-announce-ip", "", NO_CLUSTER),
-    kept!(text "cluster-announce-hostname", "", NO_CLUSTER),
+    kept!("cluster-announce-hostname", "", NO_CLUSTER, check::hostname),
     kept!(int "cluster-announce-port", "0", 0, 65_535, NO_CLUSTER),
     kept!(int "cluster-announce-tls-port", "0", 0, 65_535, NO_CLUSTER),
     kept!(int "cluster-announce-bus-port", "0", 0, 65_535, NO_CLUSTER),
@@ -378,12 +391,12 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(int "cluster-replica-validity-factor", "10", 0, I32_MAX, NO_CLUSTER)
         .alias("cluster-slave-validity-factor"),
     kept!(yes_no "cluster-replica-no-failover", "no", NO_CLUSTER).alias("cluster-slave-no-failover"),
-    kept!(bytes "cluster-link-sendbuf-limit", "0", NO_CLUSTER),
-    kept!(text "cluster-preferred-endpoint-type", "ip", NO_CLUSTER),
+    kept!(bytes "cluster-link-sendbuf-limit", "0", 0, u64::MAX, NO_CLUSTER),
+    kept!(one_of "cluster-preferred-endpoint-type", "ip", &["ip", "hostname", "unknown-endpoint"], NO_CLUSTER),
     kept!(only "aclfile", "", NO_ACL_USERS).change(Change::AtStart),
     kept!(one_of "acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"], NO_ACL_USERS),
     kept!(int "acllog-max-len", "128", 0, i64::MAX, NO_ACL_USERS),
-    kept!(bytes "stream-node-max-bytes", "4096", NO_STREAMS),
+    kept!(bytes "stream-node-max-bytes", "4096", 0, SIGNED_MAX, NO_STREAMS),
     kept!(int "stream-node-max-entries", "100", 0, i64::MAX, NO_STREAMS),
 ];
 
@@ -421,9 +434,12 @@ const BIND: Param = row(
 const SAVE: Param = row(
     "save",
     |_| Vec::new(),
-    Set::Words(|_, words| match words.iter().all(Vec::is_empty) {
-        true => Ok(()),
-        false => Err(NO_PERSISTENCE.into()),
+    Set::Words(|_, words| {
+        if words.is_empty() || words == [b""] {
+            return Ok(());
+        }
+        check::save_points(words)?;
+        Err(NO_PERSISTENCE.into())
     }),
 );
 
@@ -433,13 +449,7 @@ const OOM_SCORE_ADJ_VALUES: Param = {
         "oom-score-adj-values",
         |c| c.kept.get("oom-score-adj-values").cloned().unwrap_or_else(|| DEFAULT.into()),
         Set::Words(|c, words| {
-            if words.len() != 3 {
-                return Err("wrong number of arguments".into());
-            }
-            for word in words {
-                parse_int::<i64>(word, -2000, 2000)?;
-            }
-            keep(c, "oom-score-adj-values", words.join(&b' '), DEFAULT);
+            keep(c, "oom-score-adj-values", check::oom_scores(words)?, DEFAULT);
             Ok(())
         }),
     );
@@ -525,7 +535,12 @@ const MAXMEMORY_CLIENTS: Param = row(
                 let percent = u8::try_from(percent).ok().filter(|percent| *percent <= 100);
                 ClientMemory::Percent(percent.ok_or("percentage argument must be less or equal to 100")?)
             }
-            None => ClientMemory::Bytes(size(text).ok_or("argument must be a memory or percent value")?),
+            None => {
+                let bytes = size(text).ok_or("argument must be a memory or percent value")?;
+                // In Redis a percentage is a negative number of bytes, which so many are as well.
+                let bytes = Some(bytes).filter(|bytes| *bytes <= SIGNED_MAX);
+                ClientMemory::Bytes(bytes.ok_or("percentage argument must be less or equal to 100")?)
+            }
         };
         Ok(())
     }),
@@ -541,9 +556,6 @@ const NOTIFY: Param = row(
     }),
 );
 
-/// Percentiles that `INFO latencystats` shows at most.
-const PERCENTILES_MAX: usize = 32;
-
 const PERCENTILES: Param = row(
     "latency-tracking-info-percentiles",
     |c| {
@@ -551,16 +563,7 @@ const PERCENTILES: Param = row(
         texts.join(" ").into()
     },
     Set::Words(|c, words| {
-        let parse = |word: &Vec<u8>| match towline_store::number::parse_f64(word) {
-            None => Err("Invalid latency-tracking-info-percentiles parameters"),
-            Some(percent) if (0.0..=100.0).contains(&percent) => Ok(percent),
-            Some(_) => Err("latency-tracking-info-percentiles parameters should sit between [0.0,100.0]"),
-        };
-        if words.len() > PERCENTILES_MAX {
-            return Err("Invalid latency-tracking-info-percentiles parameters".into());
-        }
-        let words = words.iter().filter(|word| !word.is_empty());
-        c.latency_tracking_info_percentiles = words.map(parse).collect::<Result<_, _>>()?;
+        c.latency_tracking_info_percentiles = check::percentiles(words)?;
         Ok(())
     }),
 );
@@ -577,7 +580,7 @@ const OUTPUT_LIMITS: Param = {
             texts.join(" ").into()
         },
         Set::Words(|c, words| {
-            if words.is_empty() || !words.len().is_multiple_of(4) {
+            if !words.len().is_multiple_of(4) {
                 return Err("Wrong number of arguments in buffer limit configuration.".into());
             }
             for group in words.chunks_exact(4) {

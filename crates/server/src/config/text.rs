@@ -144,7 +144,7 @@ pub(super) fn parse_octal(text: &[u8]) -> Result<u32, Reason> {
     mode.filter(|mode| *mode <= 0o777).ok_or_else(|| "argument couldn't be parsed as an octal number".into())
 }
 
-/// A size with an optional unit: `k m g` are powers of 1000, `kb mb gb` of 1024.
+/// A size with an optional unit: `k m g` are powers of 1000, `kb mb gb` of 1024. Without digits it is 0.
 pub(super) fn size(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
@@ -157,13 +157,16 @@ pub(super) fn size(text: &[u8]) -> Option<u64> {
         b"gb" => 1 << 30,
         _ => return None,
     };
-    std::str::from_utf8(&text[..digits]).ok()?.parse::<u64>().ok()?.checked_mul(unit)
+    let number =
+        if digits == 0 { 0 } else { std::str::from_utf8(&text[..digits]).ok()?.parse::<u64>().ok()? };
+    number.checked_mul(unit)
 }
 
 /// A size in `min..=max` bytes.
-pub(super) fn parse_size<T: TryFrom<i64>>(text: &[u8], min: i64, max: i64) -> Result<T, Reason> {
+pub(super) fn parse_size<T: TryFrom<u64>>(text: &[u8], min: u64, max: u64) -> Result<T, Reason> {
     let bytes = size(text).ok_or("argument must be a memory value")?;
-    in_range(i64::try_from(bytes).unwrap_or(i64::MAX), min, max)
+    let bytes = if (min..=max).contains(&bytes) { T::try_from(bytes).ok() } else { None };
+    bytes.ok_or_else(|| Cow::Owned(format!("argument must be between {min} and {max} inclusive")))
 }
 
 /// One of the words of `choices`.
