@@ -7,6 +7,7 @@
 mod blocking;
 #[cfg(test)]
 mod config;
+#[cfg(test)]
 mod config_values;
 #[cfg(test)]
 mod differential;
@@ -22,6 +23,8 @@ mod faults_proxy;
 mod hostile;
 #[cfg(test)]
 mod leaks;
+#[cfg(test)]
+mod memory;
 #[cfg(test)]
 mod ordering;
 #[cfg(test)]

@@ -11,8 +11,8 @@
 use crate::command::{Args, Ctx, Locks, Row};
 use crate::commands;
 use crate::execute::{Local, call};
-use crate::followups;
 use crate::session::Session;
+use crate::{followups, memory};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 use towline_cluster::{Slot, key_slot};
@@ -36,8 +36,7 @@ pub(crate) struct Simple<'a> {
 #[inline]
 pub(crate) fn simple(command: &'static Command, argc: usize) -> Option<&'static Row> {
     let one_key = command.legacy_keys == (1, 1, 1);
-    let quick = command.flags.contains(Flags::FAST)
-        || matches!(command.name, "set" | "lrange" | "getrange" | "setrange");
+    let quick = command.flags.contains(Flags::FAST) || matches!(command.name, "set" | "lrange" | "getrange");
     let plain = !command.flags.intersects(Flags::BLOCKING.union(Flags::NO_MULTI).union(Flags::MOVABLEKEYS));
     if !(one_key && quick && plain && command.accepts_arity(argc)) {
         return None;
@@ -47,16 +46,18 @@ pub(crate) fn simple(command: &'static Command, argc: usize) -> Option<&'static 
 
 /// Whether the server's state allows runs at all; else every command goes the long way.
 #[inline]
-pub(crate) fn allowed(local: &Local, session: &Session) -> bool {
+pub(crate) fn allowed(local: &Local, session: &Session, input_bytes: usize, now_ms: u64) -> bool {
+    /// What a run may take beyond the bytes that it brings: simple commands make at most a HyperLogLog each.
+    const ROOM_BYTES: u64 = 1 << 20;
     /// With a threshold below this, single commands are timed for the slow log.
     const SLOWLOG_US_MIN: i64 = 1000;
     let threshold = local.config.slowlog_log_slower_than;
     session.is_plain()
-        && local.config.maxmemory == 0
         && !local.shared.monitors.any()
         && !local.shared.pause.is_on()
         && !local.shared.tracking.any_broadcast()
         && !(0..SLOWLOG_US_MIN).contains(&threshold)
+        && memory::is_roomy(local, ROOM_BYTES + input_bytes as u64, now_ms)
 }
 
 /// Executes the run; returns how many commands were executed. Fewer than given when one of them woke a blocked client,

@@ -98,6 +98,7 @@ impl Big {
 enum Waiting {
     Blocked { waiter: Arc<Waiter>, timer: Option<Pin<Box<Sleep>>> },
     Paused { timer: Pin<Box<Sleep>>, command: OwnedArgs },
+    Crowded { turn: waiting::Turn, command: OwnedArgs },
 }
 
 /// A connection; see the module's description.
@@ -434,7 +435,8 @@ impl Connection {
         now_ms: u64,
     ) -> Result<Step, RequestError> {
         let limits = self.limits(&desk.local);
-        let may_run = batch::allowed(&desk.local, &self.session) && self.owned.is_empty();
+        let may_run =
+            batch::allowed(&desk.local, &self.session, data.len() - at, now_ms) && self.owned.is_empty();
         let mut commands = SmallVec::<[(Parsed, &'static Command, &'static Row); RUN_MAX]>::new();
         ranges.clear();
         let mut failed = Ok(());
@@ -512,6 +514,7 @@ impl Connection {
             Flow::Next | Flow::Close => {}
             Flow::Blocked(waiter) => self.block(cx, waiter),
             Flow::Paused => self.pause(cx, &desk.local, OwnedArgs::copy(args)),
+            Flow::Crowded => self.wait_for_turn(cx, OwnedArgs::copy(args)),
         }
     }
 

@@ -21,6 +21,8 @@ const EXPIRED_PER_LOCK: usize = 64;
 const EXPIRE_TURN: Duration = Duration::from_millis(1);
 /// Turns in between which commands run, before the next period.
 const EXPIRE_TURNS: usize = 25;
+/// Turns of eviction in one period, in between which commands run: half of the time at most.
+const EVICTION_TURNS: usize = 100;
 /// Periods between two looks for idle clients.
 const IDLE_PERIODS: u64 = 10;
 
@@ -30,6 +32,13 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut period = 0u64;
     loop {
+        for _ in 0..EVICTION_TURNS {
+            let has_more = memory::tick(&mut desk.borrow_mut().local, unix_ms());
+            if !has_more {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
         ticks.tick().await;
         period += 1;
         let is_first = desk.borrow().local.worker == 0;
@@ -50,7 +59,6 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
         let (now_ms, stats) = (unix_ms(), &desk.local.shared.stats);
         stats.worker(desk.local.worker).absorb(&mut desk.local.changes);
         stats.tick(now_ms);
-        memory::tick(&mut desk.local, now_ms);
         followups::work_off(&mut desk.local, None, now_ms);
     }
 }

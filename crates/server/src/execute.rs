@@ -7,6 +7,7 @@ use crate::blocking::Waiter;
 use crate::command::{Args, Block, CommandError, CommandResult, Ctx, Locks, OwnedArgs, Row};
 use crate::commands;
 use crate::config::Config;
+use crate::memory::Room;
 use crate::session::{Multi, Queued, ReplyMode, Session};
 use crate::shared::Shared;
 use crate::{farewell, followups, memory, monitor, pause, tracking};
@@ -74,6 +75,8 @@ pub(crate) enum Flow {
     Blocked(Arc<Waiter>),
     /// `CLIENT PAUSE` holds this command back: run it again later.
     Paused,
+    /// The command brings much while memory is above the limit: run it again after others had their turn.
+    Crowded,
 }
 
 /// The row that executes the arguments, or the error reply.
@@ -147,6 +150,7 @@ pub(crate) fn run(
                 Flow::Next
             }
             Ok(Check::Pause) => return Flow::Paused,
+            Ok(Check::Wait) => return Flow::Crowded,
             Err(error) => {
                 local.shared.stats.worker(local.worker).rejected(command);
                 refuse(local, session, args, out, error, now_ms)
@@ -204,6 +208,7 @@ enum Check {
     Run,
     Queue,
     Pause,
+    Wait,
 }
 
 /// What may keep a command from running now.
@@ -219,7 +224,12 @@ fn check(
         return Err(CommandError::Text("NOAUTH Authentication required."));
     }
     if local.config.maxmemory > 0 {
-        memory::make_room(local, command, session.multi.is_some(), now_ms)?;
+        let multi = session.multi.as_deref();
+        let queued = multi.filter(|_| command.name == "exec").map_or(0, |multi| multi.bytes);
+        let brought = || queued + args.iter().map(<[u8]>::len).sum::<usize>();
+        if memory::make_room(local, command, multi.is_some(), brought, now_ms)? == Room::Later {
+            return Ok(Check::Wait);
+        }
     }
     if session.is_monitor && flags.intersects(Flags::READONLY.union(Flags::WRITE).union(Flags::MAY_REPLICATE))
     {

@@ -4,11 +4,9 @@
 
 use crate::client::Client;
 use crate::execute::Local;
+use crate::leaving::Leaving;
 use crate::{blocking, pubsub, tracking};
 use std::sync::Arc;
-use towline_store::entry::Entry;
-use towline_store::table::Table;
-use towline_store::value::Value;
 
 /// Rounds of serving waiters whose commands set off others; each round serves at least one, so this is far above any
 /// chain that clients build.
@@ -59,15 +57,6 @@ fn work_off_all(local: &mut Local, origin: Option<&Arc<Client>>, now_ms: u64) {
     let (values, tables) =
         (std::mem::take(&mut local.changes.garbage), std::mem::take(&mut local.changes.tables));
     if !values.is_empty() || !tables.is_empty() {
-        free_later(values, tables);
+        Leaving::free(&shared.memory.leaving, values, tables);
     }
-}
-
-/// Frees large values and flushed tables on a thread of their own.
-fn free_later(values: Vec<Value>, tables: Vec<Table<Entry>>) {
-    // Without a thread to be had, freeing here is late but right.
-    let _ = std::thread::Builder::new().name("free".into()).spawn(move || {
-        drop(values);
-        drop(tables);
-    });
 }

@@ -17,6 +17,7 @@ mod execute;
 mod farewell;
 mod followups;
 mod latency;
+mod leaving;
 mod limits;
 mod memory;
 mod monitor;

@@ -3,11 +3,15 @@
 //! Owns: measuring and deciding. Does **not** own the choice of victims (see `towline_store::evict`).
 //!
 //! The allocator's own statistics are exact, and cost microseconds to bring up to date. In between, each worker publishes
-//! what its thread allocated and freed, so that the sum follows every command; threads that only free are seen at the
-//! next update.
+//! what its thread allocated and freed, so that the sum follows every command; so do the threads that free what is large.
+//!
+//! The work of eviction comes in short turns. A command that needs memory and brings little runs after one turn, in which
+//! more is evicted than it brings. One that brings much is held back, turn after turn, until the limit holds: so memory
+//! exceeds the limit by what is on its way in, never by what came before, and no other client waits longer than a turn.
 
 use crate::command::CommandError;
 use crate::execute::Local;
+use crate::leaving::Leaving;
 use crate::{followups, shared::Shared};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -15,24 +19,20 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use tikv_jemalloc_ctl::{epoch, stats, thread};
 use towline_spec::{Command, Flags};
-use towline_store::changes::Changes;
 use towline_store::evict::Policy;
 use towline_store::store::Store;
-use towline_store::value::{Value, ValueRef};
 
 /// The allocator's statistics are brought up to date no more often than this.
 const REFRESH_MS: u64 = 5;
-/// Keys that one command evicts at most; a limit that was lowered far is reached over many commands and rounds.
+/// Keys that a command evicts at most; a limit that was lowered far is reached over many commands and rounds.
 const EVICTIONS_PER_COMMAND_MAX: usize = 128;
-/// Keys that one background round evicts at most.
-const EVICTIONS_PER_ROUND_MAX: usize = 1024;
-/// Time that one command or round evicts for at most: what Redis takes by default.
+/// A command that brings more bytes than this is held back while memory is above the limit. The smallest entries take more
+/// than 32 bytes, so that what a command of fewer bytes evicts is more than what it brings.
+const BROUGHT_BYTES_MAX: usize = 4096;
+/// Time that one turn evicts for at most: what Redis takes by default.
 const EVICTION_TURN: Duration = Duration::from_micros(500);
 /// Keys that are evicted between two looks at the clock.
 const EVICTIONS_PER_LOOK: usize = 16;
-/// Elements of a victim that are freed at once; larger ones are freed on a thread of their own.
-const FREE_INLINE_ELEMENTS_MAX: usize = 4096;
-
 /// Numbers of the allocator, in bytes; all 0 if it cannot tell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct AllocatorStats {
@@ -69,7 +69,7 @@ pub(crate) fn allocator_stats() -> AllocatorStats {
 type ThreadCounters = (thread::ThreadLocal<u64>, thread::ThreadLocal<u64>);
 
 /// What the calling thread allocated minus what it freed, in bytes.
-fn thread_net_bytes() -> i64 {
+pub(crate) fn thread_net_bytes() -> i64 {
     thread_local! {
         static COUNTERS: OnceCell<Option<ThreadCounters>> = const { OnceCell::new() };
     }
@@ -100,7 +100,8 @@ pub(crate) struct Meter {
     nets: Box<[AtomicI64]>,
     peak: AtomicU64,
     startup: u64,
-    leaving: Arc<Leaving>,
+    /// What is being freed on threads of its own.
+    pub(crate) leaving: Arc<Leaving>,
     /// Microseconds that memory was, in all, above the limit; and since when it is.
     over_limit_us: AtomicU64,
     over_since_ms: AtomicU64,
@@ -131,9 +132,14 @@ impl Meter {
     }
 
     fn refresh(&self) {
-        let nets: i64 = self.nets.iter().map(|net| net.load(Ordering::Relaxed)).sum();
+        let nets = self.net_bytes();
         let allocated = allocator_stats().allocated as i64;
         self.base.store(allocated - nets, Ordering::Relaxed);
+    }
+
+    /// What all threads allocated minus what they freed, by their last word.
+    fn net_bytes(&self) -> i64 {
+        self.nets.iter().map(|net| net.load(Ordering::Relaxed)).sum::<i64>() + self.leaving.net_bytes()
     }
 
     /// Bytes in use, as of now. `worker` is the calling worker, if it is one.
@@ -156,8 +162,7 @@ impl Meter {
                 {
                     self.refresh();
                 }
-                let nets: i64 = self.nets.iter().map(|net| net.load(Ordering::Relaxed)).sum();
-                u64::try_from(self.base.load(Ordering::Relaxed) + nets).unwrap_or(0)
+                u64::try_from(self.base.load(Ordering::Relaxed) + self.net_bytes()).unwrap_or(0)
             }
         };
         self.peak.fetch_max(used, Ordering::Relaxed);
@@ -172,11 +177,6 @@ impl Meter {
     /// Bytes that were in use when the server started.
     pub(crate) fn startup_bytes(&self) -> u64 {
         self.startup
-    }
-
-    /// Values that were freed on another thread, and those that still wait for it.
-    pub(crate) fn lazily_freed(&self) -> (u64, u64) {
-        (self.leaving.freed.load(Ordering::Relaxed), self.leaving.pending.load(Ordering::Relaxed))
     }
 
     /// Milliseconds that memory was above the limit: in all, and by now without a break.
@@ -194,65 +194,6 @@ impl Meter {
             self.over_limit_us.fetch_add(now_ms.saturating_sub(since) * 1000, Ordering::Relaxed);
         }
     }
-
-    /// Frees victims: small ones here, so that the memory is there; large ones elsewhere, and their bytes count as gone.
-    fn free(&self, changes: &mut Changes) {
-        for value in std::mem::take(&mut changes.garbage) {
-            if value.as_ref().elements() <= FREE_INLINE_ELEMENTS_MAX {
-                drop(value);
-                continue;
-            }
-            let victim = Victim::new(value, &self.leaving);
-            // Without a thread to be had, the closure and the victim in it are dropped here: late but right.
-            let _ = std::thread::Builder::new().name("free".into()).spawn(move || drop(victim));
-        }
-    }
-}
-
-/// Where large victims are counted until they are freed.
-#[derive(Debug, Default)]
-struct Leaving {
-    bytes: AtomicU64,
-    pending: AtomicU64,
-    freed: AtomicU64,
-}
-
-/// A large value on its way out.
-#[derive(Debug)]
-struct Victim {
-    value: Option<Value>,
-    bytes: u64,
-    leaving: Arc<Leaving>,
-}
-
-impl Victim {
-    fn new(value: Value, leaving: &Arc<Leaving>) -> Self {
-        let bytes = value_bytes(value.as_ref());
-        leaving.bytes.fetch_add(bytes, Ordering::Relaxed);
-        leaving.pending.fetch_add(1, Ordering::Relaxed);
-        Self { value: Some(value), bytes, leaving: Arc::clone(leaving) }
-    }
-}
-
-impl Drop for Victim {
-    fn drop(&mut self) {
-        self.value = None;
-        self.leaving.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.leaving.pending.fetch_sub(1, Ordering::Relaxed);
-        self.leaving.freed.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Bytes of a value by its structure's own account.
-fn value_bytes(value: ValueRef<'_>) -> u64 {
-    let bytes = match value {
-        ValueRef::String(text) => text.len(),
-        ValueRef::List(list) => list.mem_bytes(),
-        ValueRef::Hash(hash) => hash.mem_bytes(),
-        ValueRef::Set(set) => set.mem_bytes(),
-        ValueRef::Zset(zset) => zset.mem_bytes(),
-    };
-    bytes as u64
 }
 
 /// What an attempt to get below the limit led to.
@@ -269,7 +210,17 @@ enum Outcome {
 const OUT_OF_MEMORY: CommandError =
     CommandError::Text("OOM command not allowed when used memory > 'maxmemory'.");
 
-/// Evicts until the limit holds, or refuses a command that needs memory. The caller holds no slot.
+/// Whether a command may run now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It may.
+    Here,
+    /// It brings much, and the limit does not hold yet: ask again after others had their turn.
+    Later,
+}
+
+/// Evicts for one turn, and says what becomes of the command: `brought` counts the bytes that it brings, and is asked only
+/// if memory is above the limit. The caller holds no slot.
 ///
 /// # Errors
 /// `OOM` for a command that needs memory, or that would be queued inside `MULTI`, while nothing can be evicted.
@@ -277,26 +228,48 @@ pub(crate) fn make_room(
     local: &mut Local,
     command: &'static Command,
     in_multi: bool,
+    brought: impl FnOnce() -> usize,
     now_ms: u64,
-) -> Result<(), CommandError> {
-    if evict(local, EVICTIONS_PER_COMMAND_MAX, now_ms) != Outcome::Stuck {
-        return Ok(());
+) -> Result<Room, CommandError> {
+    let outcome = evict(local, EVICTIONS_PER_COMMAND_MAX, now_ms);
+    if outcome == Outcome::Below {
+        return Ok(Room::Here);
     }
     // A queue takes memory whatever is queued; what ends or drops it must go through.
     let ends_multi = matches!(command.name, "exec" | "discard" | "quit" | "reset");
     let needs_memory = command.flags.contains(Flags::DENYOOM) || (in_multi && !ends_multi);
-    if needs_memory { Err(OUT_OF_MEMORY) } else { Ok(()) }
-}
-
-/// Goes on evicting while no command does; part of a worker's background round.
-pub(crate) fn tick(local: &mut Local, now_ms: u64) {
-    if local.config.maxmemory > 0 && local.config.maxmemory_policy != Policy::NoEviction {
-        evict(local, EVICTIONS_PER_ROUND_MAX, now_ms);
-    } else {
-        local.shared.memory.used_bytes(&local.shared.store, Some(local.worker), now_ms);
+    match outcome {
+        Outcome::Stuck if needs_memory => Err(OUT_OF_MEMORY),
+        Outcome::Going if (needs_memory || command.name == "exec") && brought() > BROUGHT_BYTES_MAX => {
+            Ok(Room::Later)
+        }
+        _ => Ok(Room::Here),
     }
 }
 
+/// Whether `bytes` more fit below the limit for sure, so that nothing needs a look in between.
+#[inline]
+pub(crate) fn is_roomy(local: &Local, bytes: u64, now_ms: u64) -> bool {
+    let limit = local.config.maxmemory;
+    limit == 0
+        || local
+            .shared
+            .memory
+            .used_bytes(&local.shared.store, Some(local.worker), now_ms)
+            .saturating_add(bytes)
+            < limit
+}
+
+/// Goes on evicting for a turn while no command does; part of a worker's background round. `true` if there is more to do.
+pub(crate) fn tick(local: &mut Local, now_ms: u64) -> bool {
+    if local.config.maxmemory > 0 && local.config.maxmemory_policy != Policy::NoEviction {
+        return evict(local, usize::MAX, now_ms) == Outcome::Going;
+    }
+    local.shared.memory.used_bytes(&local.shared.store, Some(local.worker), now_ms);
+    false
+}
+
+/// One turn of eviction.
 fn evict(local: &mut Local, count_max: usize, now_ms: u64) -> Outcome {
     let shared = Arc::clone(&local.shared);
     let limit = local.config.maxmemory;
@@ -309,11 +282,13 @@ fn evict(local: &mut Local, count_max: usize, now_ms: u64) -> Outcome {
     while evicted < count_max {
         let samples = local.config.maxmemory_samples;
         if !local.evictor.evict_one(&shared.store, &settings, &mut local.changes, now_ms, samples) {
-            outcome = Outcome::Stuck;
+            // What is being freed may be enough.
+            outcome = if shared.memory.leaving.is_any() { Outcome::Going } else { Outcome::Stuck };
             break;
         }
         evicted += 1;
-        shared.memory.free(&mut local.changes);
+        let garbage = std::mem::take(&mut local.changes.garbage);
+        Leaving::free(&shared.memory.leaving, garbage, Vec::new());
         if !is_above(&shared, limit, local.worker, now_ms) {
             outcome = Outcome::Below;
             break;
@@ -321,6 +296,10 @@ fn evict(local: &mut Local, count_max: usize, now_ms: u64) -> Outcome {
         if evicted % EVICTIONS_PER_LOOK == 0 && started.elapsed() > EVICTION_TURN {
             break;
         }
+    }
+    // Freed between the last look and the one at what is leaving.
+    if outcome == Outcome::Stuck && !is_above(&shared, limit, local.worker, now_ms) {
+        outcome = Outcome::Below;
     }
     shared.memory.note_over(outcome != Outcome::Below, now_ms);
     if evicted > 0 {
@@ -333,7 +312,7 @@ fn evict(local: &mut Local, count_max: usize, now_ms: u64) -> Outcome {
 
 fn is_above(shared: &Shared, limit: u64, worker: usize, now_ms: u64) -> bool {
     let used = shared.memory.used_bytes(&shared.store, Some(worker), now_ms);
-    used.saturating_sub(shared.memory.leaving.bytes.load(Ordering::Relaxed)) > limit
+    used.saturating_sub(shared.memory.leaving.bytes()) > limit
 }
 
 #[cfg(test)]
@@ -449,14 +428,44 @@ mod tests {
     }
 
     #[test]
-    fn large_victims_are_freed_elsewhere_and_count_as_gone() {
-        let leaving = Arc::new(Leaving::default());
-        let victim = Victim::new(Value::Bytes(vec![0; 1000]), &leaving);
-        assert_eq!(
-            (leaving.bytes.load(Ordering::Relaxed), leaving.pending.load(Ordering::Relaxed)),
-            (1000, 1)
-        );
-        drop(victim);
-        assert_eq!((leaving.bytes.load(Ordering::Relaxed), leaving.freed.load(Ordering::Relaxed)), (0, 1));
+    fn a_command_that_brings_much_waits_until_the_limit_holds() {
+        let mut server = server(0, Policy::AllKeysRandom);
+        server.line("DEBUG POPULATE 2000");
+        server.line("CONFIG SET maxmemory 1000");
+        let big = "x".repeat(BROUGHT_BYTES_MAX + 1);
+        let mut turns = 0;
+        while server.run(&["SET", "big", &big]) == "(crowded)" {
+            turns += 1;
+            assert!(server.local.shared.store.len(0) > 10 && turns < 2000, "held back for nothing");
+        }
+        assert!(turns > 0 && server.local.shared.store.len(0) <= 11, "{turns}");
+        assert_eq!(server.line("EXISTS big"), ":1");
+    }
+
+    #[test]
+    fn a_transaction_that_brings_much_waits_as_well() {
+        let mut server = server(0, Policy::AllKeysRandom);
+        server.line("MULTI");
+        let some = "x".repeat(BROUGHT_BYTES_MAX - 100);
+        for key in ["a", "b"] {
+            assert_eq!(server.run(&["SET", key, &some]), "+QUEUED");
+        }
+        let mut second = server.second();
+        server.line_as(&mut second, "DEBUG POPULATE 2000");
+        server.line_as(&mut second, "CONFIG SET maxmemory 1000");
+        assert_eq!(server.line("EXEC"), "(crowded)");
+        assert_eq!(server.line("DISCARD"), "+OK", "what needs no memory never waits");
+    }
+
+    #[test]
+    fn nothing_is_refused_while_something_is_being_freed() {
+        let mut server = server(100, Policy::NoEviction);
+        server.line("SET a v");
+        server.line("SET b v");
+        let part = crate::leaving::hold_back(&server.local.shared.memory.leaving, 10);
+        assert_eq!(server.line("SET c v"), "+OK");
+        assert_eq!(server.run(&["SET", "d", &"x".repeat(BROUGHT_BYTES_MAX + 1)]), "(crowded)");
+        drop(part);
+        assert!(server.line("SET d v").starts_with("-OOM"));
     }
 }

@@ -85,6 +85,7 @@ impl Server {
                 return b"(blocked)".to_vec();
             }
             Flow::Paused => return b"(paused)".to_vec(),
+            Flow::Crowded => return b"(crowded)".to_vec(),
             Flow::Next | Flow::Close => {}
         }
         out.segments().collect::<Vec<_>>().concat()

@@ -187,7 +187,7 @@ impl Usage {
 fn memory(report: &mut Report<'_>) {
     let (config, usage) = (report.config, usage(report.shared, report.now_ms));
     let total = process::machine_memory_bytes();
-    let (lazily_freed, lazily_pending) = report.shared.memory.lazily_freed();
+    let (lazily_freed, lazily_pending) = report.shared.memory.leaving.counts();
     let allocator = usage.allocator;
     line!(report, "used_memory:{}", usage.used);
     line!(report, "used_memory_human:{}", human(usage.used));

@@ -1,4 +1,4 @@
-//! A connection that waits: for a key, or for a pause to end.
+//! A connection that waits: for a key, for a pause to end, or for memory.
 //!
 //! Owns: going to wait and coming back. Does **not** own who serves a waiter (see [`crate::blocking`]).
 
@@ -7,10 +7,21 @@ use crate::blocking::{self, Waiter};
 use crate::client::flag;
 use crate::command::OwnedArgs;
 use crate::execute::Local;
+use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
+
+/// The time until every other connection that is ready had its turn, those whose bytes are just coming in included.
+pub(super) struct Turn(Pin<Box<dyn Future<Output = ()>>>);
+
+impl fmt::Debug for Turn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Turn")
+    }
+}
 
 impl Connection {
     /// Ends the waiting when its time has come, and goes on with what was read meanwhile.
@@ -25,6 +36,12 @@ impl Connection {
                     return Ok(());
                 }
                 self.session.client.set_flag(flag::PAUSED, false);
+                Some(command.clone())
+            }
+            Waiting::Crowded { turn, command } => {
+                if turn.0.as_mut().poll(cx).is_pending() {
+                    return Ok(());
+                }
                 Some(command.clone())
             }
             Waiting::Blocked { waiter, timer } => {
@@ -52,6 +69,9 @@ impl Connection {
         self.waiting = None;
         if let Some(command) = held_back {
             self.execute_one(cx, desk, command.args(), now_ms);
+            if self.waiting.is_some() {
+                return self.send_replies(cx, desk);
+            }
         }
         let input = std::mem::take(&mut self.input);
         self.execute(cx, desk, &input)?;
@@ -65,6 +85,15 @@ impl Connection {
         self.waiting = Some(Box::new(Waiting::Paused { timer, command }));
         // The timer is looked at in the next turn.
         cx.waker().wake_by_ref();
+    }
+
+    pub(super) fn wait_for_turn(&mut self, cx: &mut Context<'_>, command: OwnedArgs) {
+        let mut turn = Turn(Box::pin(tokio::task::yield_now()));
+        // The first look asks to be woken.
+        if turn.0.as_mut().poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        self.waiting = Some(Box::new(Waiting::Crowded { turn, command }));
     }
 
     pub(super) fn block(&mut self, cx: &mut Context<'_>, waiter: Arc<Waiter>) {
