@@ -4,7 +4,8 @@
 //! queues (each slot has those of its keys) nor the connection's side of waiting.
 //!
 //! A waiter is served by the worker that changed the key: it runs the waiter's command on its behalf, under the slots of
-//! all its keys, and hands the reply over. The first to move a waiter out of `Waiting` decides its fate: served, timed
+//! all its keys, and hands the reply over. Between the change and that, another worker may see what the waiter is to get: a
+//! command that may wait itself is held back there, so that it cannot overtake. The first to move a waiter out of `Waiting` decides its fate: served, timed
 //! out, unblocked or gone.
 
 use crate::client::{Client, flag};
@@ -12,7 +13,7 @@ use crate::command::{Args, Block, Ctx, Nothing, OwnedArgs, Row};
 use crate::execute::{Local, slots_of};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use towline_resp::Proto;
@@ -37,6 +38,8 @@ pub(crate) struct Waiter {
     args: OwnedArgs,
     block: Block,
     fate: AtomicU8,
+    /// `CLIENT REPLY` suppresses the reply.
+    is_silent: AtomicBool,
     reply: Mutex<Option<Vec<Bytes>>>,
 }
 
@@ -56,7 +59,8 @@ impl Waiter {
         block: Block,
     ) -> Self {
         let (id, fate) = (AtomicU64::new(0), AtomicU8::new(WAITING));
-        Self { id, client, proto, db, command, row, args, block, fate, reply: Mutex::new(None) }
+        let is_silent = AtomicBool::new(false);
+        Self { id, client, proto, db, command, row, args, block, fate, is_silent, reply: Mutex::new(None) }
     }
 
     /// Its place among all waiters; later ones have larger ids.
@@ -87,6 +91,16 @@ impl Waiter {
     /// What it answers when nothing came.
     pub(crate) fn nothing(&self) -> Nothing {
         self.block.nothing
+    }
+
+    /// Whatever it is served with, its client does not want to read it.
+    pub(crate) fn silence(&self) {
+        self.is_silent.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether its client does not want to read a reply.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.is_silent.load(Ordering::Relaxed)
     }
 
     /// Ends the waiting from the client's side. `false` if it was served before: then the reply is there, or will be
@@ -188,8 +202,11 @@ pub(crate) fn serve(local: &mut Local, db: u8, key: &[u8], now_ms: u64) {
             db,
             now_ms,
         );
-        let Some(kind) = ks.kind(key) else { return };
-        let Some(id) = ks.waiter(key, after) else { return };
+        let kind = ks.kind(key);
+        let (Some(kind), Some(id)) = (kind, ks.waiter(key, after)) else {
+            ks.serve_done(key);
+            return;
+        };
         drop(ks);
         match shared.blocked.get(id) {
             Some(waiter) if waiter.wants(kind) && serve_one(local, &waiter, now_ms) => {

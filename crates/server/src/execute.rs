@@ -75,7 +75,8 @@ pub(crate) enum Flow {
     Blocked(Arc<Waiter>),
     /// `CLIENT PAUSE` holds this command back: run it again later.
     Paused,
-    /// The command brings much while memory is above the limit: run it again after others had their turn.
+    /// The command brings much while memory is above the limit, or may wait for a key while those who already do are about to
+    /// be served: run it again after others had their turn.
     Crowded,
 }
 
@@ -163,8 +164,14 @@ pub(crate) fn run(
         }
         Err(error) => refuse(local, session, args, out, error, now_ms),
     };
+    if let Flow::Crowded = flow {
+        return flow;
+    }
     if reply == ReplyMode::Skip || session.reply == ReplyMode::Off {
         out.truncate(mark);
+        if let Flow::Blocked(waiter) = &flow {
+            waiter.silence();
+        }
     }
     session.reply = match session.reply {
         ReplyMode::SkipNext => ReplyMode::Skip,
@@ -299,6 +306,9 @@ fn dispatch(
     let mut ks = hold(row, command, args, &shared, &settings, &mut local.changes, db, now_ms);
     // Looked at under the slots: who began to track before it read a key hears of every change after that.
     ks.changes().tracks_prefixes = shared.tracking.any_broadcast();
+    if command.flags.contains(Flags::BLOCKING) && is_serve_due(&ks, command, args) {
+        return Flow::Crowded;
+    }
     ks.begin(now_ms, touch);
     let mut ctx =
         Ctx { ks, out, server: &shared, session: Some(session), blocked: None, worker: local.worker };
@@ -357,6 +367,16 @@ pub(crate) fn slots_of<'a>(command: &Command, args: Args<'a>) -> impl Iterator<I
         slots.clear();
     }
     slots.into_iter()
+}
+
+/// Whether those who already wait for one of the command's keys, whose slots are held, are still to be served.
+fn is_serve_due(ks: &Keyspace<'_>, command: &'static Command, args: Args<'_>) -> bool {
+    let mut is_due = false;
+    // A command from whose arguments no keys can be read takes nothing.
+    let found = towline_spec::for_each_key(command, &args, |index, flags| {
+        is_due |= !flags.contains(KeyFlags::NOT_KEY) && ks.is_serve_due(args.get(index));
+    });
+    found.is_ok() && is_due
 }
 
 /// A keyspace that holds what the row asks for.

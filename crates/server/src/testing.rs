@@ -139,6 +139,20 @@ impl Server {
         }
     }
 
+    /// Runs the words of a line as a blocking command of the client itself, which is left waiting.
+    ///
+    /// # Panics
+    /// If the command answers at once.
+    pub(crate) fn wait_here(&mut self, line: &str) -> Arc<Waiter> {
+        let words: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
+        let args = OwnedArgs::from_slices(&words);
+        let mut out = Writer::new(self.session.proto);
+        match run(&mut self.local, &mut self.session, args.args(), &mut out, self.now_ms) {
+            Flow::Blocked(waiter) => waiter,
+            flow => panic!("{line} does not wait: {flow:?}, {out:?}"),
+        }
+    }
+
     /// The reply that a waiter was served with, shown as [`Server::run`] does; "" while it waits.
     pub(crate) fn served(waiter: &Waiter) -> String {
         let reply = waiter.take_reply().unwrap_or_default().concat();

@@ -56,7 +56,7 @@ pub struct Changes {
     pub expired_fields: u64,
     /// Notifications to publish, in order.
     pub notes: Vec<Note>,
-    /// Keys whose waiters may have something to get.
+    /// Keys whose waiters may have something to get; [`crate::keyspace::Keyspace::serve_done`] ends each entry.
     pub ready: Vec<(u8, Box<[u8]>)>,
     /// Keys that changed, with the clients that tracked them.
     pub invalidated: Vec<(Box<[u8]>, Vec<u64>)>,

@@ -140,11 +140,31 @@ pub(crate) struct Hooks {
     watchers: BTreeMap<Box<[u8]>, Vec<Arc<WatchFlag>>>,
     waiters: BTreeMap<Box<[u8]>, VecDeque<u64>>,
     trackers: BTreeMap<Box<[u8]>, Vec<u64>>,
+    /// Keys that changed and whose waiters are still to be served: what is there belongs to them first.
+    serves_due: u32,
 }
 
 impl Hooks {
     fn is_empty(&self) -> bool {
-        self.watchers.is_empty() && self.waiters.is_empty() && self.trackers.is_empty()
+        self.watchers.is_empty()
+            && self.waiters.is_empty()
+            && self.trackers.is_empty()
+            && self.serves_due == 0
+    }
+
+    /// The waiters of one more key are to be served.
+    pub(crate) fn add_serve(&mut self) {
+        self.serves_due += 1;
+    }
+
+    /// The waiters of one of these keys were served.
+    pub(crate) fn end_serve(&mut self) {
+        self.serves_due = self.serves_due.saturating_sub(1);
+    }
+
+    /// Whether waiters of some key are still to be served.
+    pub(crate) fn has_serves(&self) -> bool {
+        self.serves_due > 0
     }
 
     pub(crate) fn watch(&mut self, db: u8, key: &[u8], flag: &Arc<WatchFlag>) {

@@ -57,6 +57,7 @@ impl Connection {
                 }
                 blocking::forget(&mut desk.local, &waiter, now_ms);
                 match reply {
+                    _ if waiter.is_silent() => {}
                     Some(reply) => {
                         let output = self.output.get_or_insert_default();
                         reply.into_iter().for_each(|bytes| output.push(bytes));

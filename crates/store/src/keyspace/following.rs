@@ -68,6 +68,7 @@ impl Keyspace<'_> {
         let waits = self.guard(index).hooks.as_ref().is_some_and(|hooks| hooks.waiters(db, key).is_some());
         if waits && !self.changes.ready.iter().any(|(d, k)| *d == db && **k == *key) {
             self.changes.ready.push((db, key.into()));
+            self.guard_mut(index).hooks_mut().add_serve();
         }
     }
 

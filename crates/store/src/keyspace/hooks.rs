@@ -42,6 +42,20 @@ impl Keyspace<'_> {
         queue.iter().copied().find(|&waiter| after.is_none_or(|after| waiter > after))
     }
 
+    /// Whether a key in the slot of `key` changed while clients waited for it, and they are still to be served: whoever comes
+    /// now and would wait, too, must not take what belongs to them.
+    pub fn is_serve_due(&self, key: &[u8]) -> bool {
+        self.guard(self.locate(key).0).hooks.as_ref().is_some_and(|hooks| hooks.has_serves())
+    }
+
+    /// The waiters for a key of [`crate::changes::Changes::ready`] were served, as far as it went. Called once for each entry.
+    pub fn serve_done(&mut self, key: &[u8]) {
+        let index = self.locate(key).0;
+        let guard = self.guard_mut(index);
+        guard.hooks_mut().end_serve();
+        guard.drop_empty_hooks();
+    }
+
     /// Client `client` is to be told when the key changes next.
     pub fn track(&mut self, key: &[u8], client: u64) {
         let index = self.locate(key).0;

@@ -58,7 +58,10 @@ impl Keyspace<'_> {
                     .flat_map(|hooks| hooks.waited_keys(db))
                     .map(Into::into)
                     .collect();
-                self.changes.ready.extend(ready.into_iter().map(|key| (db, key)));
+                for key in ready {
+                    self.changes.ready.push((db, key));
+                    self.guard_mut(index).hooks_mut().add_serve();
+                }
             }
         }
         self.store.swap_counters(a, b);

@@ -1,6 +1,9 @@
 //! Tests of waiting for an element of a list.
 
+use crate::execute::Local;
+use crate::followups;
 use crate::testing::Server;
+use std::sync::Arc;
 
 #[test]
 fn a_list_that_is_there_answers_at_once() {
@@ -69,6 +72,42 @@ fn a_push_serves_the_waiter() {
     let waiter = server.wait("BLMPOP 0 2 x y RIGHT COUNT 2");
     server.line("RPUSH y a b c");
     assert_eq!(Server::served(&waiter), "*2 $1 y *2 $1 c $1 b");
+}
+
+#[test]
+fn nobody_overtakes_a_waiter_that_is_about_to_be_served() {
+    let mut server = Server::new();
+    let mut other = Local::new(0, Arc::clone(&server.local.shared), 2);
+    let first = server.wait("BLPOP k 0");
+    // The other worker has pushed, and not yet served whoever waits.
+    std::mem::swap(&mut server.local, &mut other);
+    assert_eq!(server.events("RPUSH k a"), ["rpush k"]);
+    std::mem::swap(&mut server.local, &mut other);
+    for line in ["BLPOP k 0", "BRPOP x k 0", "BLMOVE k x LEFT LEFT 0", "BLMPOP 0 1 k LEFT"] {
+        assert_eq!(server.line(line), "(crowded)", "{line}");
+    }
+    assert_eq!(server.line("LLEN k"), ":1");
+    followups::work_off(&mut other, None, server.now_ms);
+    assert_eq!(Server::served(&first), "*2 $1 k $1 a");
+    let second = server.wait("BLPOP k 0");
+    server.line("RPUSH k b");
+    assert_eq!(Server::served(&second), "*2 $1 k $1 b");
+    // A list that nobody wants stays available.
+    let _zset_waiter = server.wait("BZPOPMIN k 0");
+    server.line("RPUSH k c");
+    assert_eq!(server.line("BLPOP k 0"), "*2 $1 k $1 c");
+}
+
+#[test]
+fn a_silenced_client_gets_no_late_reply() {
+    let mut server = Server::new();
+    server.line("CLIENT REPLY OFF");
+    let waiter = server.wait_here("BLPOP k 0");
+    assert!(waiter.is_silent());
+    server.line("CLIENT REPLY ON");
+    server.line("CLIENT REPLY SKIP");
+    assert!(server.wait_here("BLPOP k 0").is_silent());
+    assert!(!server.wait_here("BLPOP k 0").is_silent());
 }
 
 #[test]
