@@ -166,6 +166,13 @@ impl Blocked {
         lock(&self.by_id).len()
     }
 
+    /// Distinct keys that are waited for.
+    pub(crate) fn key_count(&self) -> usize {
+        let by_id = lock(&self.by_id);
+        let keys = by_id.values().flat_map(|waiter| waiter.keys().map(|key| (waiter.db, key)));
+        keys.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
     /// Forgets a waiter whose fate is decided.
     pub(crate) fn remove(&self, waiter: &Waiter) {
         if lock(&self.by_id).remove(&waiter.id()).is_some() {

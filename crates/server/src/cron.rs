@@ -4,7 +4,7 @@
 
 use crate::connection::{Desk, unix_ms};
 use crate::execute::Local;
-use crate::{followups, memory};
+use crate::{followups, memory, tracking};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -60,6 +60,9 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
         stats.worker(desk.local.worker).absorb(&mut desk.local.changes);
         stats.tick(now_ms);
         followups::work_off(&mut desk.local, None, now_ms);
+        if is_first {
+            tracking::enforce_limit(&mut desk.local, now_ms);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! **not** own sockets, nor what a single command means.
 
 use crate::blocking::Waiter;
+use crate::client::flag;
 use crate::command::{Args, Block, CommandError, CommandResult, Ctx, Locks, OwnedArgs, Row};
 use crate::commands;
 use crate::config::Config;
@@ -333,6 +334,9 @@ fn dispatch(
     shared.slowlog.offer(&local.config, command, args, elapsed, &client, now_ms);
     shared.latency.command(&local.config, command, elapsed, now_ms);
     followups::work_off(local, Some(&client), now_ms);
+    if client.has_flag(flag::TRACKING) {
+        tracking::enforce_limit(local, now_ms);
+    }
     flow
 }
 

@@ -197,6 +197,8 @@ pub(crate) struct Stats {
     pub(crate) output_limit_disconnects: AtomicU64,
     /// Clients that were cut off because of their unparsed input.
     pub(crate) query_limit_disconnects: AtomicU64,
+    /// Passwords that were refused.
+    pub(crate) auth_failures: AtomicU64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -217,6 +219,7 @@ impl Stats {
             clients_evicted: zero(),
             output_limit_disconnects: zero(),
             query_limit_disconnects: zero(),
+            auth_failures: zero(),
         }
     }
 
@@ -249,6 +252,7 @@ impl Stats {
             &self.clients_evicted,
             &self.output_limit_disconnects,
             &self.query_limit_disconnects,
+            &self.auth_failures,
         ];
         counters.iter().for_each(|counter| counter.store(0, Ordering::Relaxed));
     }

@@ -8,15 +8,19 @@
 
 use crate::client::{Client, flag};
 use crate::command::{Args, Ctx};
+use crate::execute::Local;
+use crate::followups;
 use crate::session::{Session, Tracking};
 use crate::shared::Shared;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use towline_cluster::SLOT_COUNT;
 use towline_resp::Proto;
 use towline_resp::writer::Writer;
 use towline_spec::{Command, Flags, KeyFlags};
+use towline_store::keyspace::Keyspace;
 
 /// Where RESP2 clients listen for the invalidations of those who redirect to them.
 const CHANNEL: &[u8] = b"__redis__:invalidate";
@@ -145,6 +149,35 @@ pub(crate) fn after_command(session: &mut Session, command: &'static Command) {
     {
         tracking.caching = None;
     }
+}
+
+/// Keys that one call of [`enforce_limit`] forgets at most; a limit that was lowered far is reached over many commands and
+/// rounds.
+const FORGOTTEN_MAX: usize = 128;
+
+/// Forgets tracked keys, drawn at random, while there are more than `tracking-table-max-keys`; their trackers are told that
+/// they changed. The caller holds no slot.
+pub(crate) fn enforce_limit(local: &mut Local, now_ms: u64) {
+    let limit = local.config.tracking_table_max_keys;
+    let is_above = |local: &Local| limit > 0 && local.shared.store.tracked().0 > limit;
+    if !is_above(local) {
+        return;
+    }
+    let (shared, settings) = (Arc::clone(&local.shared), Arc::clone(&local.settings));
+    for _ in 0..FORGOTTEN_MAX {
+        let from = local.changes.rng.below(SLOT_COUNT as u64) as usize;
+        let Some(slot) = shared.store.next_tracked(from).or_else(|| shared.store.next_tracked(0)) else {
+            break;
+        };
+        let r = local.changes.rng.next_u64();
+        let mut ks = Keyspace::hold(&shared.store, [slot], &settings, &mut local.changes, 0, now_ms);
+        ks.forget_tracked(slot, r);
+        drop(ks);
+        if !is_above(local) {
+            break;
+        }
+    }
+    followups::work_off(local, None, now_ms);
 }
 
 // ---- telling --------------------------------------------------------------------------------------------------------

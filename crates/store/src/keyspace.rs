@@ -472,6 +472,7 @@ impl<'s> Keyspace<'s> {
         if let Some(at) = fields {
             self.guard_mut(index).db_mut(db).index(at, hash);
             self.store.note_due(slot, at);
+            self.store.count_field_expiry(db, None, fields);
         }
         self.wake(index, key);
     }
@@ -489,6 +490,7 @@ impl<'s> Keyspace<'s> {
             && let Some(at) = fields.next_expiry_ms()
         {
             self.guard_mut(index).db_mut(db).unindex(at, hash);
+            self.store.count_field_expiry(db, Some(at), None);
         }
         if old.value_ref().elements() > FREE_INLINE_ELEMENTS_MAX {
             self.changes.garbage.push(old.into_value());
@@ -508,7 +510,7 @@ impl<'s> Keyspace<'s> {
             db_slot.index(at, hash);
             self.store.note_due(slot, at);
         }
-        self.store.count_expires(db, isize::from(after.is_some()) - isize::from(before.is_some()));
+        self.store.count_expiry(db, before, after);
     }
 
     /// Takes the key out, with its expiry. Tell [`Keyspace::changed`].
@@ -531,6 +533,7 @@ impl<'s> Keyspace<'s> {
             && let Some(at) = fields.next_expiry_ms()
         {
             self.guard_mut(index).db_mut(db).unindex(at, hash);
+            self.store.count_field_expiry(db, Some(at), None);
         }
         Some(entry)
     }

@@ -221,11 +221,17 @@ impl Hooks {
         self.waiters.keys().filter(move |whole| whole[0] == db).map(|whole| &whole[1..])
     }
 
-    pub(crate) fn track(&mut self, key: &[u8], client: u64) {
-        let clients = self.trackers.entry(key.into()).or_default();
-        if !clients.contains(&client) {
+    /// How many keys and pairs of key and client that added.
+    pub(crate) fn track(&mut self, key: &[u8], client: u64) -> (isize, isize) {
+        if let Some(clients) = self.trackers.get_mut(key) {
+            if clients.contains(&client) {
+                return (0, 0);
+            }
             clients.push(client);
+            return (0, 1);
         }
+        self.trackers.insert(key.into(), vec![client]);
+        (1, 1)
     }
 
     /// Who tracked the key; they are told once.
@@ -233,11 +239,20 @@ impl Hooks {
         self.trackers.remove(key).unwrap_or_default()
     }
 
+    /// As [`Hooks::take_trackers`], of a key drawn by `r`.
+    pub(crate) fn take_any_trackers(&mut self, r: u64) -> Option<(Box<[u8]>, Vec<u64>)> {
+        let nth = (r % (self.trackers.len().max(1) as u64)) as usize;
+        let key = self.trackers.keys().nth(nth)?.clone();
+        self.trackers.remove_entry(&key)
+    }
+
     pub(crate) fn has_trackers(&self) -> bool {
         !self.trackers.is_empty()
     }
 
-    pub(crate) fn clear_trackers(&mut self) {
-        self.trackers.clear();
+    /// How many keys and pairs of key and client are forgotten.
+    pub(crate) fn clear_trackers(&mut self) -> (usize, usize) {
+        let trackers = std::mem::take(&mut self.trackers);
+        (trackers.len(), trackers.values().map(Vec::len).sum())
     }
 }

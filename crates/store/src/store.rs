@@ -21,18 +21,68 @@ const NEVER: u64 = u64::MAX;
 /// The guard of a slot.
 pub(crate) type Guard<'s> = MutexGuard<'s, SlotData>;
 
+/// What deadlines are counted from when they are added up (November 2023), and how far they may be away from it to count
+/// (34 years): so sixteen million of the farthest fit.
+const DEADLINE_BASE_MS: u64 = 1_700_000_000_000;
+const DEADLINE_SPAN_MS: u64 = 1 << 40;
+
+fn deadline_part(at_ms: Option<u64>) -> u64 {
+    at_ms.map_or(0, |at_ms| at_ms.saturating_sub(DEADLINE_BASE_MS).min(DEADLINE_SPAN_MS))
+}
+
+/// One bit for each slot.
+struct SlotBits(Box<[AtomicU64]>);
+
+impl Default for SlotBits {
+    fn default() -> Self {
+        Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
+    }
+}
+
+impl SlotBits {
+    fn set(&self, slot: Slot, on: bool) {
+        let (word, bit) = (&self.0[usize::from(slot) / 64], 1u64 << (slot % 64));
+        if on {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    /// The first slot from `from` on whose bit is set.
+    fn next(&self, from: usize) -> Option<Slot> {
+        let mut word = from / 64;
+        let mut mask = u64::MAX << (from % 64);
+        while word < WORDS {
+            let bits = self.0[word].load(Ordering::Relaxed) & mask;
+            if bits != 0 {
+                return Some((word * 64) as Slot + bits.trailing_zeros() as Slot);
+            }
+            (word, mask) = (word + 1, u64::MAX);
+        }
+        None
+    }
+}
+
+/// Keys that clients track.
+#[derive(Default)]
+struct TrackedCounters {
+    keys: AtomicUsize,
+    /// Pairs of a key and a client.
+    items: AtomicUsize,
+    slots: SlotBits,
+}
+
+#[derive(Default)]
 struct DbCounters {
     keys: AtomicUsize,
     expires: AtomicUsize,
+    /// Sum of [`deadline_part`] over the keys that expire.
+    deadlines: AtomicU64,
+    /// Hashes with a field that expires.
+    expiring_hashes: AtomicUsize,
     /// One bit per slot that holds keys.
-    occupied: Box<[AtomicU64]>,
-}
-
-impl Default for DbCounters {
-    fn default() -> Self {
-        let occupied = (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        Self { keys: AtomicUsize::new(0), expires: AtomicUsize::new(0), occupied }
-    }
+    occupied: SlotBits,
 }
 
 /// All keys of a node.
@@ -41,6 +91,7 @@ pub struct Store {
     dbs: Box<[DbCounters]>,
     /// When the first key of each slot expires, in unix milliseconds; may be early, never late.
     due: Box<[AtomicU64]>,
+    tracked: TrackedCounters,
 }
 
 impl fmt::Debug for Store {
@@ -62,6 +113,7 @@ impl Store {
             slots: (0..SLOT_COUNT).map(|_| Mutex::default()).collect(),
             dbs: (0..DB_COUNT).map(|_| DbCounters::default()).collect(),
             due: (0..SLOT_COUNT).map(|_| AtomicU64::new(NEVER)).collect(),
+            tracked: TrackedCounters::default(),
         }
     }
 
@@ -95,31 +147,67 @@ impl Store {
     pub(crate) fn count_keys(&self, db: u8, slot: Slot, before: usize, after: usize) {
         let counters = &self.dbs[usize::from(db)];
         counters.keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
-        let (word, bit) = (&counters.occupied[usize::from(slot) / 64], 1u64 << (slot % 64));
-        if before == 0 && after > 0 {
-            word.fetch_or(bit, Ordering::Relaxed);
-        } else if before > 0 && after == 0 {
-            word.fetch_and(!bit, Ordering::Relaxed);
+        if (before == 0) != (after == 0) {
+            counters.occupied.set(slot, after > 0);
         }
     }
 
-    pub(crate) fn count_expires(&self, db: u8, added: isize) {
-        self.dbs[usize::from(db)].expires.fetch_add(added as usize, Ordering::Relaxed);
+    /// A key's deadline changed from `before` to `after`.
+    pub(crate) fn count_expiry(&self, db: u8, before: Option<u64>, after: Option<u64>) {
+        let counters = &self.dbs[usize::from(db)];
+        let added = isize::from(after.is_some()) - isize::from(before.is_some());
+        counters.expires.fetch_add(added as usize, Ordering::Relaxed);
+        let moved = deadline_part(after).wrapping_sub(deadline_part(before));
+        counters.deadlines.fetch_add(moved, Ordering::Relaxed);
+    }
+
+    /// The first deadline of a hash's fields changed from `before` to `after`.
+    pub(crate) fn count_field_expiry(&self, db: u8, before: Option<u64>, after: Option<u64>) {
+        let added = isize::from(after.is_some()) - isize::from(before.is_some());
+        self.dbs[usize::from(db)].expiring_hashes.fetch_add(added as usize, Ordering::Relaxed);
+    }
+
+    /// Nothing of the database expires any more.
+    pub(crate) fn reset_expiry(&self, db: u8) {
+        let counters = &self.dbs[usize::from(db)];
+        counters.expires.store(0, Ordering::Relaxed);
+        counters.deadlines.store(0, Ordering::Relaxed);
+        counters.expiring_hashes.store(0, Ordering::Relaxed);
+    }
+
+    /// Milliseconds that the database's keys that expire have left on average; 0 if there are none.
+    pub fn average_ttl_ms(&self, db: u8, now_ms: u64) -> u64 {
+        let counters = &self.dbs[usize::from(db)];
+        let count = counters.expires.load(Ordering::Relaxed) as u64;
+        let average = counters.deadlines.load(Ordering::Relaxed).checked_div(count);
+        average.map_or(0, |average| (DEADLINE_BASE_MS + average).saturating_sub(now_ms))
+    }
+
+    /// Hashes of the database with a field that expires.
+    pub fn expiring_hashes(&self, db: u8) -> usize {
+        self.dbs[usize::from(db)].expiring_hashes.load(Ordering::Relaxed)
+    }
+
+    /// Keys that some client tracks, and pairs of such a key and a client.
+    pub fn tracked(&self) -> (usize, usize) {
+        (self.tracked.keys.load(Ordering::Relaxed), self.tracked.items.load(Ordering::Relaxed))
+    }
+
+    /// Keys and pairs were added to, or taken from, the slot's tracked ones; `is_any` says whether it has any now.
+    pub(crate) fn count_tracked(&self, slot: Slot, keys: isize, items: isize, is_any: bool) {
+        self.tracked.keys.fetch_add(keys as usize, Ordering::Relaxed);
+        self.tracked.items.fetch_add(items as usize, Ordering::Relaxed);
+        self.tracked.slots.set(slot, is_any);
+    }
+
+    /// The first slot from `from` on with keys that a client tracks.
+    pub fn next_tracked(&self, from: usize) -> Option<Slot> {
+        self.tracked.slots.next(from)
     }
 
     /// The first slot from `from` on that holds keys of the database.
     pub fn next_occupied(&self, db: u8, from: usize) -> Option<Slot> {
-        let occupied = &self.dbs[usize::from(db)].occupied;
-        let mut word = from / 64;
-        let mut mask = u64::MAX << (from % 64);
-        while word < WORDS {
-            let bits = occupied[word].load(Ordering::Relaxed) & mask;
-            if bits != 0 {
-                return Some((word * 64) as Slot + bits.trailing_zeros() as Slot);
-            }
-            (word, mask) = (word + 1, u64::MAX);
-        }
-        None
+        self.dbs[usize::from(db)].occupied.next(from)
     }
 
     pub(crate) fn swap_counters(&self, a: u8, b: u8) {
@@ -127,10 +215,15 @@ impl Store {
         let swap = |x: &AtomicUsize, y: &AtomicUsize| {
             y.store(x.swap(y.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
         };
+        let swap_words = |x: &AtomicU64, y: &AtomicU64| {
+            y.store(x.swap(y.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
+        };
         swap(&a.keys, &b.keys);
         swap(&a.expires, &b.expires);
-        for (x, y) in a.occupied.iter().zip(&b.occupied) {
-            y.store(x.swap(y.load(Ordering::Relaxed), Ordering::Relaxed), Ordering::Relaxed);
+        swap(&a.expiring_hashes, &b.expiring_hashes);
+        swap_words(&a.deadlines, &b.deadlines);
+        for (x, y) in a.occupied.0.iter().zip(&b.occupied.0) {
+            swap_words(x, y);
         }
     }
 

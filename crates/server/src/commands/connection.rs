@@ -3,9 +3,8 @@
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, no_keys};
 use crate::commands::client::check_name;
 use crate::commands::info::REDIS_VERSION;
-use crate::config::Config;
 use crate::farewell;
-use crate::session::{ReplyMode, Session};
+use crate::session::ReplyMode;
 use std::sync::atomic::Ordering;
 use towline_resp::Proto;
 use towline_store::number::parse_i64;
@@ -48,12 +47,14 @@ const WRONG_PASSWORD: CommandError =
     CommandError::Text("WRONGPASS invalid username-password pair or user is disabled.");
 
 /// The only user is `default`; without a password it takes any.
-fn log_in(config: &Config, session: &mut Session, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+fn log_in(ctx: &mut Ctx<'_>, user: &[u8], password: &[u8]) -> Result<(), CommandError> {
+    let config = ctx.server.config();
     let is_right = config.requirepass.is_empty() || is_same_secret(password, &config.requirepass);
     if user != b"default" || !is_right {
+        ctx.server.stats.auth_failures.fetch_add(1, Ordering::Relaxed);
         return Err(WRONG_PASSWORD);
     }
-    session.is_authenticated = true;
+    ctx.session().is_authenticated = true;
     Ok(())
 }
 
@@ -71,7 +72,7 @@ fn auth(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         3 => (args.get(1), args.get(2)),
         _ => return Err(CommandError::Syntax),
     };
-    log_in(&config, ctx.session(), user, password)?;
+    log_in(ctx, user, password)?;
     ctx.out.ok();
     Ok(())
 }
@@ -114,11 +115,10 @@ fn parse_hello(args: Args<'_>) -> Result<Hello<'_>, CommandError> {
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let hello = parse_hello(args)?;
-    let config = ctx.server.config();
-    let session = ctx.session();
     if let Some((user, password)) = hello.login {
-        log_in(&config, session, user, password)?;
+        log_in(ctx, user, password)?;
     }
+    let session = ctx.session();
     if !session.is_authenticated {
         return Err(CommandError::Text(
             "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \

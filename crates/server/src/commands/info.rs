@@ -137,6 +137,8 @@ fn clients(report: &mut Report<'_>) {
     line!(report, "pubsub_clients:{}", with_flag(flag::PUBSUB));
     line!(report, "watching_clients:{watching}");
     line!(report, "clients_in_timeout_table:0");
+    line!(report, "total_blocking_keys:{}", shared.blocked.key_count());
+    line!(report, "total_blocking_keys_on_nokey:0");
 }
 
 /// A number of bytes for people.
@@ -209,6 +211,7 @@ fn memory(report: &mut Report<'_>) {
         line!(report, "used_memory_{name}:0");
     }
     line!(report, "used_memory_lua_human:0B");
+    line!(report, "used_memory_vm_total_human:0B");
     line!(report, "used_memory_scripts_human:0B");
     for name in ["cached_scripts", "functions", "libraries"] {
         line!(report, "number_of_{name}:0");
@@ -329,11 +332,19 @@ fn gauges(report: &mut Report<'_>) {
     line!(report, "pubsub_channels:{}", pubsub.channel_count(Topic::Channel));
     line!(report, "pubsub_patterns:{}", pubsub.pattern_count());
     line!(report, "pubsubshard_channels:{}", pubsub.channel_count(Topic::ShardChannel));
+    let (tracked_keys, tracked_items) = report.shared.store.tracked();
+    line!(report, "tracking_total_keys:{tracked_keys}");
+    line!(report, "tracking_total_items:{tracked_items}");
     line!(report, "tracking_total_prefixes:{}", report.shared.tracking.prefix_count());
     line!(report, "latest_fork_usec:0");
     line!(report, "total_forks:0");
     line!(report, "migrate_cached_sockets:0");
     line!(report, "slave_expires_tracked_keys:0");
+    for name in ["auth", "cmd", "key", "channel"] {
+        let denied =
+            if name == "auth" { report.shared.stats.auth_failures.load(Ordering::Relaxed) } else { 0 };
+        line!(report, "acl_access_denied_{name}:{denied}");
+    }
     for name in ["hits", "misses", "key_hits", "key_misses"] {
         line!(report, "active_defrag_{name}:0");
     }
@@ -417,9 +428,11 @@ fn keyspace(report: &mut Report<'_>) {
         if !store.is_empty(db) {
             line!(
                 report,
-                "db{db}:keys={},expires={},avg_ttl=0,subexpiry=0",
+                "db{db}:keys={},expires={},avg_ttl={},subexpiry={}",
                 store.len(db),
-                store.expires(db)
+                store.expires(db),
+                store.average_ttl_ms(db, report.now_ms),
+                store.expiring_hashes(db)
             );
         }
     }
@@ -505,6 +518,48 @@ mod tests {
         server.line("CONFIG RESETSTAT");
         assert!(server.line("INFO commandstats").starts_with("$"));
         assert!(!server.line("INFO commandstats").contains("cmdstat_ping"));
+    }
+
+    fn keyspace_line(server: &mut Server) -> String {
+        let text = server.line("INFO keyspace");
+        text.split(' ').find_map(|line| line.strip_prefix("db0:")).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn the_keyspace_says_what_expires() {
+        let mut server = Server::new();
+        server.line("SET a v PX 1000");
+        server.line("SET b v PX 3000");
+        server.line("SET c v");
+        server.line("HSET h f v g v");
+        assert_eq!(keyspace_line(&mut server), "keys=4,expires=2,avg_ttl=2000,subexpiry=0");
+        server.line("HPEXPIRE h 500 FIELDS 1 f");
+        server.line("PEXPIRE b 9000");
+        assert_eq!(keyspace_line(&mut server), "keys=4,expires=2,avg_ttl=5000,subexpiry=1");
+        server.line("PERSIST a");
+        server.line("HPERSIST h FIELDS 1 f");
+        server.advance(1000);
+        assert_eq!(keyspace_line(&mut server), "keys=4,expires=1,avg_ttl=8000,subexpiry=0");
+        server.line("HPEXPIRE h 500 FIELDS 2 f g");
+        server.line("RENAME h h2");
+        server.line("COPY h2 h3");
+        assert_eq!(keyspace_line(&mut server), "keys=5,expires=1,avg_ttl=8000,subexpiry=2");
+        server.line("HDEL h3 f g");
+        server.line("SET h2 v");
+        assert_eq!(keyspace_line(&mut server), "keys=4,expires=1,avg_ttl=8000,subexpiry=0");
+        server.line("HSETEX h PX 100 FIELDS 2 f v g v");
+        server.advance(200);
+        assert_eq!(server.line("EXISTS h"), ":0");
+        assert_eq!(keyspace_line(&mut server), "keys=4,expires=1,avg_ttl=7800,subexpiry=0");
+        server.line("HSETEX h PX 100 FIELDS 1 f v");
+        server.line("SWAPDB 0 1");
+        server.line("SET x v PX 100");
+        assert_eq!(keyspace_line(&mut server), "keys=1,expires=1,avg_ttl=100,subexpiry=0");
+        server.line("SWAPDB 0 1");
+        assert_eq!(keyspace_line(&mut server), "keys=5,expires=1,avg_ttl=7800,subexpiry=1");
+        server.line("FLUSHDB");
+        server.line("SET y v");
+        assert_eq!(keyspace_line(&mut server), "keys=1,expires=0,avg_ttl=0,subexpiry=0");
     }
 
     #[test]

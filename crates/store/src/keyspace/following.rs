@@ -55,11 +55,20 @@ impl Keyspace<'_> {
         let db = self.db;
         let Some(hooks) = &mut self.guard_mut(index).hooks else { return };
         hooks.touch(db, key);
-        let trackers = if hooks.has_trackers() { hooks.take_trackers(key) } else { Vec::new() };
-        if !trackers.is_empty() {
-            self.changes.invalidated.push((key.into(), trackers));
+        if hooks.has_trackers() {
+            let trackers = hooks.take_trackers(key);
+            let has_more = hooks.has_trackers();
+            self.untracked(index, key.into(), trackers, has_more);
         }
         self.wake(index, key);
+    }
+
+    /// The key is no longer tracked; its trackers are to be told. `has_more` says whether the slot has other tracked keys.
+    pub(super) fn untracked(&mut self, index: usize, key: Box<[u8]>, trackers: Vec<u64>, has_more: bool) {
+        if !trackers.is_empty() {
+            self.store.count_tracked(self.slot_at(index), -1, -(trackers.len() as isize), has_more);
+            self.changes.invalidated.push((key, trackers));
+        }
     }
 
     /// Puts the key on the list of those whose waiters may have something to get.
@@ -104,6 +113,7 @@ impl Keyspace<'_> {
         // The key itself may expire at the same instant: then the place in the index is its own as well.
         let own = self.found(index, hash, key).and_then(|entry| entry.expires_at_ms());
         let (db, slot) = (self.db, self.slot_at(index));
+        self.store.count_field_expiry(db, before, after);
         let db_slot = self.guard_mut(index).db_mut(db);
         if let Some(at) = before
             && own != before

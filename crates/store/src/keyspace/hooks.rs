@@ -5,6 +5,7 @@
 use super::Keyspace;
 use crate::slot::WatchFlag;
 use std::sync::Arc;
+use towline_cluster::Slot;
 
 impl Keyspace<'_> {
     /// `flag` is set when the key changes.
@@ -59,6 +60,22 @@ impl Keyspace<'_> {
     /// Client `client` is to be told when the key changes next.
     pub fn track(&mut self, key: &[u8], client: u64) {
         let index = self.locate(key).0;
-        self.guard_mut(index).hooks_mut().track(key, client);
+        let (keys, items) = self.guard_mut(index).hooks_mut().track(key, client);
+        if items > 0 {
+            self.store.count_tracked(self.slot_at(index), keys, items, true);
+        }
+    }
+
+    /// Forgets one of the slot's tracked keys, drawn by `r`, as if it had changed: its trackers are to be told. `false` if the
+    /// slot, which is held, has none.
+    pub fn forget_tracked(&mut self, slot: Slot, r: u64) -> bool {
+        let index = self.index_of(slot);
+        let guard = self.guard_mut(index);
+        let Some(hooks) = &mut guard.hooks else { return false };
+        let Some((key, trackers)) = hooks.take_any_trackers(r) else { return false };
+        let has_more = hooks.has_trackers();
+        guard.drop_empty_hooks();
+        self.untracked(index, key, trackers, has_more);
+        true
     }
 }

@@ -20,16 +20,20 @@ impl Keyspace<'_> {
             from = index + 1;
             let guard = self.guard_mut(index);
             let part = guard.take(db);
+            let mut untracked = (0, 0);
             if let Some(hooks) = &mut guard.hooks {
                 hooks.touch_db(db, |key| part.table.get(hash64(key), key).is_some());
-                hooks.clear_trackers();
+                untracked = hooks.clear_trackers();
             }
             let next = guard.next_expiry();
             self.store.reset_due(slot, next);
+            if untracked.0 > 0 {
+                self.store.count_tracked(slot, -(untracked.0 as isize), -(untracked.1 as isize), false);
+            }
             self.store.count_keys(db, slot, part.table.len(), 0);
             self.changes.tables.push(part.table);
         }
-        self.store.count_expires(db, -(self.store.expires(db) as isize));
+        self.store.reset_expiry(db);
     }
 
     /// Exchanges two databases; all slots must be held.

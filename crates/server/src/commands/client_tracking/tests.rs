@@ -183,3 +183,43 @@ fn a_key_that_expires_is_invalidated() {
     server.line_as(&mut other, "GET k");
     assert_eq!(server.pushed(), ">2 $10 invalidate *1 $1 k");
 }
+
+#[test]
+fn the_table_forgets_keys_beyond_its_limit_and_says_so() {
+    let mut server = Server::new();
+    let mut reader = server.second();
+    server.line_as(&mut reader, "HELLO 3");
+    server.line_as(&mut reader, "CLIENT TRACKING ON");
+    let totals = |server: &mut Server| {
+        let text = server.line("INFO stats");
+        let number = |name: &str| {
+            let at = text.find(name).unwrap() + name.len();
+            text[at..].split(' ').next().unwrap().parse::<u32>().unwrap()
+        };
+        (number("tracking_total_keys:"), number("tracking_total_items:"))
+    };
+    server.line("CLIENT TRACKING ON");
+    server.line_as(&mut reader, "MGET a b c");
+    server.line("GET a");
+    server.line("CLIENT TRACKING OFF");
+    assert_eq!(totals(&mut server), (3, 4));
+    server.line("SET a v");
+    assert_eq!(totals(&mut server), (2, 2));
+    assert_eq!(pushed(&reader), ">2 $10 invalidate *1 $1 a");
+    server.line("CONFIG SET tracking-table-max-keys 3");
+    server.line_as(&mut reader, "GET d");
+    assert_eq!((totals(&mut server), &*pushed(&reader)), ((3, 3), ""));
+    for key in ["e", "f", "g"] {
+        server.line_as(&mut reader, &format!("GET {key}"));
+        assert!(pushed(&reader).starts_with(">2 $10 invalidate *1 $1 "), "{key} takes another one's place");
+    }
+    assert_eq!(totals(&mut server), (3, 3));
+    server.line("CONFIG SET tracking-table-max-keys 1");
+    crate::tracking::enforce_limit(&mut server.local, server.now_ms);
+    assert_eq!(totals(&mut server), (1, 1));
+    server.line("CONFIG SET tracking-table-max-keys 0");
+    server.line_as(&mut reader, "MGET h i j k");
+    assert_eq!(totals(&mut server).0, 5);
+    server.line("MSET a 1 b 1 c 1 d 1 e 1 f 1 g 1 h 1 i 1 j 1 k 1");
+    assert_eq!(totals(&mut server), (0, 0));
+}
