@@ -84,12 +84,27 @@ fn ok(ctx: &mut Ctx<'_>) -> CommandResult {
     Ok(())
 }
 
-/// `DEBUG SLEEP seconds`: what is no number is 0, as in C.
-fn sleep(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+/// The number that a text begins with, as C's `strtod` finds it; 0 if there is none.
+fn leading_number(text: &[u8]) -> f64 {
+    /// Of longer texts, the rest changes nothing.
+    const NUMBER_BYTES_MAX: usize = 64;
+    let longest_first = (1..=text.len().min(NUMBER_BYTES_MAX)).rev();
+    longest_first.filter_map(|len| parse_f64_lax(&text[..len])).next().unwrap_or(0.0)
+}
+
+/// The time that `DEBUG SLEEP` takes. In C, what exceeds 64 bits of microseconds becomes a negative number, and the call that
+/// is to sleep refuses it.
+fn sleep_time(text: &[u8]) -> Duration {
     /// Nobody waits longer for a test.
     const SECONDS_MAX: f64 = 3600.0;
-    let seconds = parse_f64_lax(args.get(2)).filter(|seconds| *seconds > 0.0).unwrap_or(0.0).min(SECONDS_MAX);
-    std::thread::sleep(Duration::from_secs_f64(seconds));
+    let seconds = leading_number(text);
+    let fits = seconds > 0.0 && seconds * 1e6 < i64::MAX as f64;
+    Duration::from_secs_f64(if fits { seconds.min(SECONDS_MAX) } else { 0.0 })
+}
+
+/// `DEBUG SLEEP seconds`
+fn sleep(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    std::thread::sleep(sleep_time(args.get(2)));
     ok(ctx)
 }
 

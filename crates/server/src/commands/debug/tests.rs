@@ -191,3 +191,22 @@ fn small_ones() {
     assert!(server.line("DEBUG HELP").contains("+DIGEST"));
     assert_eq!(server.line("DEBUG"), "-ERR wrong number of arguments for 'debug' command");
 }
+
+#[test]
+fn sleep_reads_its_argument_as_c_does() {
+    for (text, ms) in [
+        ("0.25", 250),
+        ("0.25s", 250),
+        (" 1e-1x", 100),
+        ("abc", 0),
+        ("", 0),
+        ("-1", 0),
+        ("inf", 0),
+        ("nan", 0),
+        ("1e400", 0),
+        ("1e13", 0),
+        ("100000", 3_600_000),
+    ] {
+        assert_eq!(super::sleep_time(text.as_bytes()).as_millis(), ms, "{text}");
+    }
+}
