@@ -50,3 +50,27 @@ fn nothing_is_refused_after_a_flush() {
         conn.words("CONFIG SET maxmemory 0").unwrap();
     }
 }
+
+#[test]
+fn the_largest_clients_are_closed_when_all_take_too_much() {
+    let server = Server::under_test(&[]).unwrap();
+    let mut admin = server.connect().unwrap();
+    admin.words("CONFIG SET maxmemory-clients 8mb").unwrap();
+    admin.words("CLIENT NO-EVICT ON").unwrap();
+    let unfinished = |bytes: usize, first: &str| {
+        let mut conn = server.connect().unwrap();
+        conn.words(first).unwrap();
+        conn.write(format!("*2\r\n$3\r\nGET\r\n${}\r\n", 32 << 20).as_bytes()).unwrap();
+        // The server may close the connection before it has read all.
+        let _ = conn.write(&vec![b'x'; bytes]);
+        conn
+    };
+    let _exempt = unfinished(4 << 20, "CLIENT NO-EVICT ON");
+    let _small = unfinished(1 << 20, "PING");
+    let mut large = unfinished(6 << 20, "PING");
+    assert!(large.read().is_err(), "4 + 1 + 6 MiB are too much");
+    let info = admin.words("INFO stats").unwrap();
+    assert!(String::from_utf8_lossy(info.bytes().unwrap()).contains("evicted_clients:1\r"), "{info}");
+    let count = admin.words("CLIENT LIST").unwrap();
+    assert_eq!(String::from_utf8_lossy(count.bytes().unwrap()).lines().count(), 3);
+}

@@ -181,6 +181,12 @@ impl Client {
         lock(&self.outbox).bytes
     }
 
+    /// Bytes that the client takes, its buffers included.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let buffers = self.query_bytes.load(Ordering::Relaxed) + self.reply_bytes.load(Ordering::Relaxed);
+        (size_of::<Self>() + buffers + self.outbox_bytes()) as u64
+    }
+
     /// The connection is to be closed, without waiting for what is unsent.
     pub(crate) fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
@@ -229,8 +235,64 @@ impl Clients {
         self.connected.load(Ordering::Relaxed)
     }
 
+    /// Closes clients, the one that takes most memory first, until all together take no more than `bytes_max`, and says how
+    /// many. Those with `CLIENT NO-EVICT` count and stay.
+    pub(crate) fn evict(&self, bytes_max: u64) -> u64 {
+        let open = self.all().into_iter().filter(|client| !client.is_killed());
+        let mut sizes: Vec<(u64, Arc<Client>)> = open.map(|client| (client.memory_bytes(), client)).collect();
+        let mut sum: u64 = sizes.iter().map(|(bytes, _)| bytes).sum();
+        if sum <= bytes_max {
+            return 0;
+        }
+        sizes.retain(|(_, client)| !client.has_flag(flag::NO_EVICT));
+        sizes.sort_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
+        let mut evicted = 0;
+        for (bytes, client) in sizes {
+            if sum <= bytes_max {
+                break;
+            }
+            tracing::info!(
+                id = client.id,
+                peer = &*client.addresses.peer,
+                bytes,
+                "client evicted: maxmemory-clients"
+            );
+            client.kill();
+            sum -= bytes;
+            evicted += 1;
+        }
+        evicted
+    }
+
     /// All clients, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<Client>> {
         lock(&self.by_id).values().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_clients_go_until_the_rest_fits() {
+        let clients = Clients::default();
+        let with = |bytes| {
+            let client = clients.add(Addresses::default(), 0);
+            client.query_bytes.store(bytes, Ordering::Relaxed);
+            client
+        };
+        let [small, large, larger, exempt] = [1000, 50_000, 60_000, 70_000].map(with);
+        exempt.set_flag(flag::NO_EVICT, true);
+        let killed = || [&small, &large, &larger, &exempt].map(|client| client.is_killed());
+        assert_eq!(clients.evict(200_000), 0);
+        assert_eq!((clients.evict(150_000), killed()), (1, [false, false, true, false]));
+        large.push(Bytes::from(vec![0; 40_000]));
+        assert_eq!((clients.evict(100_000), killed()), (1, [false, true, true, false]));
+        assert_eq!(
+            (clients.evict(1000), killed()),
+            (1, [true, true, true, false]),
+            "it cannot fit, and tries"
+        );
     }
 }

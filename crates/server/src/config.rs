@@ -114,6 +114,9 @@ pub struct Config {
     pub tls_ca_cert_file: Option<String>,
     /// `tls-auth-clients`.
     pub tls_auth_clients: TlsAuthClients,
+    /// `tls-handshake-timeout-ms`: from accepting a connection to the end of its handshake. Default 10 s: an honest one takes
+    /// three round trips, the rest is for a fleet that connects at once and waits for its turns.
+    pub tls_handshake_timeout_ms: u64,
     /// `tcp-backlog`. Default 4096: with the 511 of Redis, ten thousand clients that connect at once lose SYNs and wait a second.
     pub tcp_backlog: u32,
     /// `unixsocket`.
@@ -206,6 +209,7 @@ impl Default for Config {
             tls_key_file: None,
             tls_ca_cert_file: None,
             tls_auth_clients: TlsAuthClients::default(),
+            tls_handshake_timeout_ms: 10_000,
             tcp_backlog: 4096,
             unixsocket: None,
             unixsocketperm: 0,

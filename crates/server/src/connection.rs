@@ -279,6 +279,7 @@ impl Connection {
             self.over_soft_limit_since_ms = None;
             return Ok(());
         }
+        self.enforce_client_memory(local, bytes)?;
         let limit: OutputLimit = local.config.output_limit(self.session.client.has_flag(flag::PUBSUB));
         let (over_soft, now_ms) = (limit.soft_bytes > 0 && bytes as u64 > limit.soft_bytes, unix_ms());
         let since = if over_soft { Some(self.over_soft_limit_since_ms.unwrap_or(now_ms)) } else { None };
@@ -377,6 +378,21 @@ impl Connection {
             desk.local.shared.stats.query_limit_disconnects.fetch_add(1, Ordering::Relaxed);
             self.session.client.kill();
             return Err(End::Here);
+        }
+        self.enforce_client_memory(&desk.local, bytes)
+    }
+
+    /// A client that holds much of what all may hold has them looked at at once; many with little each are looked at in the
+    /// background.
+    fn enforce_client_memory(&self, local: &Local, bytes: usize) -> Result<(), End> {
+        const SHARE: u64 = 16;
+        if let Some(bytes_max) = local.config.client_memory_bytes_max()
+            && bytes as u64 > bytes_max / SHARE
+        {
+            local.shared.evict_clients(bytes_max);
+            if self.session.client.is_killed() {
+                return Err(End::Here);
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 //!
 //! Owns: when it is done. Does **not** own what expiry or statistics are.
 
+use crate::config::Config;
 use crate::connection::{Desk, unix_ms};
 use crate::execute::Local;
 use crate::{followups, memory, tracking};
@@ -12,25 +13,32 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use towline_store::keyspace::Keyspace;
 
-/// Ten times a second, as Redis's default `hz`: keys are reclaimed at most this long after they expire (nobody sees them
-/// after their time, whenever that is), and an idle server does next to nothing.
-const PERIOD: Duration = Duration::from_millis(100);
+/// The time between two rounds of background work: `hz` of them in a second, ten by default. Keys are reclaimed at most this
+/// long after they expire (nobody sees them after their time, whenever that is), and an idle server does next to nothing.
+fn period_of(config: &Config) -> Duration {
+    Duration::from_secs(1) / config.hz.max(1)
+}
+
+/// The share of a round that expiry may take, in percent: a quarter with the least `active-expire-effort`, as in Redis.
+fn expire_percent(config: &Config) -> u32 {
+    const LEAST: u32 = 25;
+    LEAST + 2 * config.active_expire_effort.saturating_sub(1)
+}
+
 /// Keys that expire under one lock.
 const EXPIRED_PER_LOCK: usize = 64;
 /// Time that one turn of expiry may take from the commands; what is left waits for the next turn, a moment later.
 const EXPIRE_TURN: Duration = Duration::from_millis(1);
-/// Turns in between which commands run, before the next period.
-const EXPIRE_TURNS: usize = 25;
+/// Milliseconds between two looks for idle clients.
+const IDLE_MS: u64 = 1000;
 /// Turns of eviction in one period, in between which commands run: half of the time at most.
 const EVICTION_TURNS: usize = 100;
-/// Periods between two looks for idle clients.
-const IDLE_PERIODS: u64 = 10;
 
 /// Does a worker's periodic work until the server stops.
 pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
-    let mut ticks = tokio::time::interval(PERIOD);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    let mut period = 0u64;
+    let mut period = period_of(&desk.borrow().local.config);
+    let mut ticks = ticks_from_now(period);
+    let mut last_idle_ms = 0;
     loop {
         for _ in 0..EVICTION_TURNS {
             let has_more = memory::tick(&mut desk.borrow_mut().local, unix_ms());
@@ -40,22 +48,34 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
             tokio::task::yield_now().await;
         }
         ticks.tick().await;
-        period += 1;
+        desk.borrow_mut().local.refresh();
+        let config = Arc::clone(&desk.borrow().local.config);
+        if period_of(&config) != period {
+            period = period_of(&config);
+            ticks = ticks_from_now(period);
+        }
         let is_first = desk.borrow().local.worker == 0;
         if is_first {
-            for _ in 0..EXPIRE_TURNS {
-                let is_done = expire(&mut desk.borrow_mut().local);
+            let mut left = period * expire_percent(&config) / 100;
+            while !left.is_zero() {
+                let turn = left.min(EXPIRE_TURN);
+                left -= turn;
+                let is_done = expire(&mut desk.borrow_mut().local, turn);
                 if is_done {
                     break;
                 }
                 tokio::task::yield_now().await;
             }
-            if period.is_multiple_of(IDLE_PERIODS) {
+            if unix_ms().abs_diff(last_idle_ms) >= IDLE_MS {
+                last_idle_ms = unix_ms();
                 close_idle(&desk.borrow().local);
+            }
+            let shared = Arc::clone(&desk.borrow().local.shared);
+            if let Some(bytes_max) = config.client_memory_bytes_max() {
+                shared.evict_clients(bytes_max);
             }
         }
         let desk = &mut *desk.borrow_mut();
-        desk.local.refresh();
         let (now_ms, stats) = (unix_ms(), &desk.local.shared.stats);
         stats.worker(desk.local.worker).absorb(&mut desk.local.changes);
         stats.tick(now_ms);
@@ -66,8 +86,14 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
     }
 }
 
+fn ticks_from_now(period: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    ticks
+}
+
 /// Removes expired keys for one turn; `true` when none is left.
-fn expire(local: &mut Local) -> bool {
+fn expire(local: &mut Local, turn: Duration) -> bool {
     if !local.shared.active_expire.load(Ordering::Relaxed) {
         return true;
     }
@@ -87,7 +113,7 @@ fn expire(local: &mut Local) -> bool {
         if from >= towline_cluster::SLOT_COUNT {
             break;
         }
-        if started.elapsed() > EXPIRE_TURN {
+        if started.elapsed() > turn {
             return false;
         }
     }
@@ -107,5 +133,21 @@ fn close_idle(local: &Local) {
         if idle_ms > timeout_ms && !client.has_flag(BLOCKED | PUBSUB | MONITOR) {
             client.kill();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hz_and_effort_decide_how_much_is_done() {
+        let of = |hz, active_expire_effort| {
+            let config = Config { hz, active_expire_effort, ..Config::default() };
+            (period_of(&config).as_micros(), expire_percent(&config))
+        };
+        assert_eq!(of(10, 1), (100_000, 25));
+        assert_eq!(of(1, 10), (1_000_000, 43));
+        assert_eq!(of(500, 5), (2_000, 33));
     }
 }

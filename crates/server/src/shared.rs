@@ -115,6 +115,12 @@ impl Shared {
         Ok(())
     }
 
+    /// Closes clients until all together take no more than `bytes_max`: `maxmemory-clients`.
+    pub(crate) fn evict_clients(&self, bytes_max: u64) {
+        let evicted = self.clients.evict(bytes_max);
+        self.stats.clients_evicted.fetch_add(evicted, Ordering::Relaxed);
+    }
+
     /// To wait for changes of the configuration with.
     pub(crate) fn config_changes(&self) -> watch::Receiver<()> {
         self.config_changes.subscribe()

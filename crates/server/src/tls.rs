@@ -8,7 +8,7 @@
 //!
 //! A client counts for `maxclients` from the moment it is accepted, in its handshake as well. What protects the others is
 //! this: a handshake that waits for its peer costs a task and a socket (nothing of TLS is allocated before the first
-//! byte), is ended after [`HANDSHAKE_TIMEOUT`], and the costly steps, signatures, are taken [`STEPS_PER_ROUND`] at a time,
+//! byte), is ended after `tls-handshake-timeout-ms`, and the costly steps, signatures, are taken [`STEPS_PER_ROUND`] at a time,
 //! with a round of everybody else's work in between.
 
 use crate::config::{Config, TlsAuthClients};
@@ -39,9 +39,6 @@ use tokio_rustls::rustls::{self, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// From accepting a connection to the end of its handshake. An honest one takes three round trips at most; the rest is for
-/// a fleet that connects at once and waits for its turns.
-const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Steps of handshakes that a worker takes before all its other tasks get a turn. A step with a signature takes about
 /// half a millisecond with a 2048-bit RSA key, so this bounds what handshakes add to the latency of commands.
 const STEPS_PER_ROUND: usize = 2;
@@ -236,8 +233,9 @@ async fn begin(
     desk: Rc<RefCell<Desk>>,
 ) {
     let shaken = {
+        let timeout_ms = desk.borrow().local.shared.config().tls_handshake_timeout_ms;
         let handshake = Box::pin(handshake(stream, tls, &session, &turns));
-        tokio::time::timeout(HANDSHAKE_TIMEOUT, handshake).await
+        tokio::time::timeout(Duration::from_millis(timeout_ms), handshake).await
     };
     let error = match shaken {
         Ok(Ok(stream)) => return connection::serve(Stream::Tls(Box::new(stream)), session, desk).await,

@@ -3,6 +3,8 @@
 //! Owns: the limits, their names (those of the configuration) and their defaults. Does **not** own the decision at a
 //! given moment: each value type applies the limits where Redis applies its own.
 
+use crate::hll::SPARSE_BYTES_MAX_DEFAULT;
+
 /// Limits of the compact encodings. The defaults are those of Redis 7.2 (`config.c`), so that `OBJECT ENCODING` answers
 /// alike; a limit of 0 switches a compact encoding off, except for lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,6 +26,8 @@ pub struct EncodingLimits {
     pub zset_max_listpack_entries: usize,
     /// Longest member, in bytes, of a sorted set in a listpack.
     pub zset_max_listpack_value: usize,
+    /// Longest sparse HyperLogLog in bytes. 3000: from there on, changing it in place costs more than the memory is worth.
+    pub hll_sparse_max_bytes: usize,
 }
 
 impl Default for EncodingLimits {
@@ -37,6 +41,7 @@ impl Default for EncodingLimits {
             set_max_listpack_value: 64,
             zset_max_listpack_entries: 128,
             zset_max_listpack_value: 64,
+            hll_sparse_max_bytes: SPARSE_BYTES_MAX_DEFAULT,
         }
     }
 }

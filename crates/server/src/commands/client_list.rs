@@ -183,7 +183,7 @@ fn describe(text: &mut String, client: &Client, now_ms: u64) {
         client.shard_channels.load(now),
         client.multi.load(now) as i32,
         client.watched.load(now),
-        size_of::<Client>() + query + reply,
+        client.memory_bytes(),
         if reply > 0 { "rw" } else { "r" },
         if client.has_flag(flag::RESP3) { 3 } else { 2 },
         lossy(&names.lib_name),

@@ -49,8 +49,8 @@ fn copy(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<Option<Vec<u8>>, CommandError> 
 fn pfadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let elements = args.from(2);
-    let (is_raised, is_new) =
-        change(ctx, key, |value| hll::add(value, elements.iter(), SPARSE_BYTES_MAX_DEFAULT))?;
+    let sparse_max = ctx.ks.settings().limits.hll_sparse_max_bytes;
+    let (is_raised, is_new) = change(ctx, key, |value| hll::add(value, elements.iter(), sparse_max))?;
     if is_raised || is_new {
         ctx.ks.changed(key, Class::String, "pfadd");
     }
@@ -101,7 +101,8 @@ fn pfmerge(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         sources.extend(copy(ctx, key)?);
     }
     let sources = sources.iter().map(Vec::as_slice);
-    change(ctx, to, |value| hll::merge(value, sources, SPARSE_BYTES_MAX_DEFAULT))?;
+    let sparse_max = ctx.ks.settings().limits.hll_sparse_max_bytes;
+    change(ctx, to, |value| hll::merge(value, sources, sparse_max))?;
     ctx.ks.changed(to, Class::String, "pfadd");
     ctx.out.ok();
     Ok(())
@@ -173,6 +174,21 @@ pub(super) const ROWS: &[Row] = &[
 #[cfg(test)]
 mod tests {
     use crate::testing::Server;
+
+    #[test]
+    fn the_sparse_form_has_the_configured_length() {
+        let mut server = Server::new();
+        server.line("CONFIG SET hll-sparse-max-bytes 30");
+        server.line("PFADD h a");
+        assert_eq!(server.line("PFDEBUG ENCODING h"), "+sparse");
+        server.line("PFADD h b c d e f g h i j");
+        assert_eq!(
+            (server.line("PFDEBUG ENCODING h"), server.line("PFCOUNT h")),
+            ("+dense".into(), ":10".into())
+        );
+        server.line("PFMERGE all h");
+        assert_eq!(server.line("PFDEBUG ENCODING all"), "+dense");
+    }
 
     #[test]
     fn elements_are_counted() {

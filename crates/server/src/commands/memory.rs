@@ -3,6 +3,7 @@
 use super::config::help;
 use super::info::{Usage, ratio, usage};
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys, no_keys, walk};
+use crate::memory;
 use std::fmt::Write as _;
 use towline_resp::writer::Writer;
 use towline_store::number::parse_i64;
@@ -182,9 +183,9 @@ fn malloc_stats(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// Accepted: the allocator gives unused pages back by itself, ten seconds after they were freed, and offers no safe way
-/// to hurry it.
+/// `MEMORY PURGE`
 fn purge(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
+    memory::purge();
     ctx.out.ok();
     Ok(())
 }
@@ -199,7 +200,7 @@ fn help_lines(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
             "MALLOC-STATS",
             "    Show the allocator's own statistics.",
             "PURGE",
-            "    Accepted; unused pages go back to the system by themselves within seconds.",
+            "    Give unused pages back to the system now instead of within seconds.",
             "STATS",
             "    Show where memory goes, in numbers.",
             "USAGE <key> [SAMPLES <count>]",

@@ -211,6 +211,7 @@ pub(crate) static PARAMS: &[Param] = &[
     readable!("tls-key-file", tls_key_file),
     readable!("tls-ca-cert-file", tls_ca_cert_file),
     choice!("tls-auth-clients", tls_auth_clients, TLS_AUTH),
+    int!("tls-handshake-timeout-ms", tls_handshake_timeout_ms, 1, I32_MAX),
     int!("workers", workers, 1, 1024).change(Change::AtStart),
     int!("tcp-backlog", tcp_backlog, 0, I32_MAX).change(Change::AtStart),
     text!("unixsocket", unixsocket).change(Change::AtStart),
@@ -257,6 +258,7 @@ pub(crate) static PARAMS: &[Param] = &[
         .alias("zset-max-ziplist-entries"),
     bytes!("zset-max-listpack-value", encoding.zset_max_listpack_value, 0, SIGNED_MAX)
         .alias("zset-max-ziplist-value"),
+    bytes!("hll-sparse-max-bytes", encoding.hll_sparse_max_bytes, 0, SIGNED_MAX),
     // Observation
     NOTIFY,
     int!("slowlog-log-slower-than", slowlog_log_slower_than, -1, i64::MAX),
@@ -283,7 +285,6 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(yes_no "activerehashing", "yes", NEVER_REHASHES),
     kept!(yes_no "dynamic-hz", "yes", "background work follows what there is to do"),
     kept!(int "list-compress-depth", "0", 0, I32_MAX, "list nodes are never compressed"),
-    kept!(bytes "hll-sparse-max-bytes", "3000", 0, SIGNED_MAX, "the limit is fixed at 3000 bytes"),
     kept!(bytes "active-defrag-ignore-bytes", "104857600", 1, SIGNED_MAX, "active defragmentation is not supported"),
     kept!(int "active-defrag-threshold-lower", "10", 0, 1000, "active defragmentation is not supported"),
     kept!(int "active-defrag-threshold-upper", "100", 0, 1000, "active defragmentation is not supported"),
