@@ -9,11 +9,9 @@
 
 use crate::batch::{self, RUN_MAX, Simple};
 use crate::blocking::{self, Waiter};
-use crate::client::flag;
 use crate::command::{Args, OwnedArgs, Row};
 use crate::execute::{self, Flow, Local};
 use crate::farewell;
-use crate::limits::OutputLimit;
 use crate::output::Output;
 use crate::session::Session;
 use crate::stream::Stream;
@@ -35,6 +33,7 @@ use towline_resp::request::{
 use towline_resp::writer::Writer;
 use towline_spec::Command;
 
+mod enforcing;
 mod waiting;
 
 /// Bytes of one read. A read costs the same for one byte as for this many, and this many still fit the second-level cache.
@@ -271,28 +270,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Cuts a client that does not read its replies.
-    fn enforce_output_limit(&mut self, local: &Local) -> Result<(), End> {
-        let bytes = self.output.as_ref().map_or(0, |output| output.bytes());
-        self.session.client.reply_bytes.store(bytes, Ordering::Relaxed);
-        if bytes == 0 {
-            self.over_soft_limit_since_ms = None;
-            return Ok(());
-        }
-        self.enforce_client_memory(local, bytes)?;
-        let limit: OutputLimit = local.config.output_limit(self.session.client.has_flag(flag::PUBSUB));
-        let (over_soft, now_ms) = (limit.soft_bytes > 0 && bytes as u64 > limit.soft_bytes, unix_ms());
-        let since = if over_soft { Some(self.over_soft_limit_since_ms.unwrap_or(now_ms)) } else { None };
-        self.over_soft_limit_since_ms = since;
-        let over_hard = limit.hard_bytes > 0 && bytes as u64 > limit.hard_bytes;
-        if over_hard || since.is_some_and(|since| now_ms - since > limit.soft_seconds * 1000) {
-            local.shared.stats.output_limit_disconnects.fetch_add(1, Ordering::Relaxed);
-            self.session.client.kill();
-            return Err(End::Here);
-        }
-        Ok(())
-    }
-
     // ---- reading --------------------------------------------------------------------------------------------------
 
     /// Reads once and executes what is complete. `Pending` when the socket has nothing more now.
@@ -366,35 +343,6 @@ impl Connection {
         }
         self.enforce_input_limit(desk)?;
         self.send_replies(cx, desk).map(Poll::Ready)
-    }
-
-    /// Bounds what one connection can make the server keep without executing it.
-    fn enforce_input_limit(&mut self, desk: &mut Desk) -> Result<(), End> {
-        let owned: usize = self.owned.iter().map(|arg| arg.len()).sum();
-        let multi = self.session.multi.as_ref().map_or(0, |multi| multi.bytes);
-        let bytes = self.input.len() + self.big.as_ref().map_or(0, |big| big.block.len()) + owned + multi;
-        self.session.client.query_bytes.store(bytes, Ordering::Relaxed);
-        if bytes as u64 > desk.local.config.client_query_buffer_limit {
-            desk.local.shared.stats.query_limit_disconnects.fetch_add(1, Ordering::Relaxed);
-            self.session.client.kill();
-            return Err(End::Here);
-        }
-        self.enforce_client_memory(&desk.local, bytes)
-    }
-
-    /// A client that holds much of what all may hold has them looked at at once; many with little each are looked at in the
-    /// background.
-    fn enforce_client_memory(&self, local: &Local, bytes: usize) -> Result<(), End> {
-        const SHARE: u64 = 16;
-        if let Some(bytes_max) = local.config.client_memory_bytes_max()
-            && bytes as u64 > bytes_max / SHARE
-        {
-            local.shared.evict_clients(bytes_max);
-            if self.session.client.is_killed() {
-                return Err(End::Here);
-            }
-        }
-        Ok(())
     }
 
     // ---- executing ------------------------------------------------------------------------------------------------
