@@ -45,11 +45,11 @@ mod marks;
 mod pubsub;
 mod report;
 mod room;
+mod submit;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use towline_admission::{Backoff, BackoffError};
 use towline_resp::frame::Frame;
@@ -57,13 +57,13 @@ use towline_sansio::{Instant, Prng};
 use towline_spec::SideEffect;
 
 use crate::buffer::Log;
-use crate::command::{Encoder, Flags, Order, Reply};
+use crate::command::{Flags, Reply};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::{HandshakeConfig, ReAuth};
 use crate::liveness::{Liveness, LivenessConfig};
-use crate::policy::{BacklogPolicy, Situation, Verdict};
+use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
 use crate::slab::{Slab, Slotted, Ticket};
 
@@ -72,12 +72,10 @@ pub use link::LinkState;
 pub use pubsub::PubSubConfig;
 pub use report::{Counters, Event, Snapshot};
 pub use room::RoomTicket;
+pub use submit::Submitted;
 
 /// A time in milliseconds that wraps after 49 days; only differences mean something.
 type Millis = u32;
-
-/// Deadlines further away than this count as none: wrapped times could not be told apart.
-const DEADLINE_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// A command that is not answered yet. Small on purpose: a hundred thousand of them may wait through an outage.
 #[derive(Debug)]
@@ -239,15 +237,6 @@ pub struct Bridge<W> {
     is_closed: bool,
 }
 
-/// What [`Bridge::submit`] returns: the ticket, and what the caller should do about writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Submitted {
-    /// The claim on the outcome. `None` for fire-and-forget commands.
-    pub ticket: Option<Ticket>,
-    /// Who should write.
-    pub flush: Flush,
-}
-
 /// Parts that a bridge is made of; see [`Bridge::new`].
 #[derive(Debug)]
 pub struct Parts {
@@ -304,107 +293,6 @@ impl<W> Bridge<W> {
             is_closed: false,
             config,
         })
-    }
-
-    /// Accepts a command whose bytes `encode` writes: exactly `order.bytes` of them.
-    ///
-    /// # Errors
-    /// Nothing was sent in any of these cases. [`ErrorKind::Closed`]; [`ErrorKind::Unavailable`] by policy;
-    /// [`ErrorKind::BacklogFull`]: wait for room ([`Bridge::wait_for_room`]) or give up; [`ErrorKind::Deadline`] if
-    /// it has passed already.
-    pub fn submit(
-        &mut self,
-        now: Instant,
-        order: &Order,
-        encode: impl FnOnce(&mut Encoder<'_>),
-    ) -> Result<Submitted, Error> {
-        self.admit(now, order)?;
-        Ok(self.submit_admitted(now, order, encode))
-    }
-
-    /// Accepts the further commands of a pipeline, whose first was submitted with the bytes of them all in its
-    /// `order.bytes`: what was admitted together stays together.
-    pub fn submit_admitted(
-        &mut self,
-        now: Instant,
-        order: &Order,
-        encode: impl FnOnce(&mut Encoder<'_>),
-    ) -> Submitted {
-        let before = self.log.end();
-        encode(&mut Encoder(&mut self.log));
-        let end = self.log.end();
-        let len = u32::try_from(end - before).unwrap_or(u32::MAX);
-        let is_endless = order.deadline.since(now) > DEADLINE_MAX;
-        let deadline = self.clock.millis_up(order.deadline);
-        if !is_endless {
-            self.clock.arm(order.deadline);
-        }
-        self.watch_age(now);
-        let mut flags = order.flags;
-        if is_endless {
-            flags = flags | Flags::ENDLESS;
-        }
-        if flags.contains(Flags::FIRE_AND_FORGET) {
-            flags = flags | Flags::ORPHAN;
-        }
-        let ticket = self.slots.insert(Slot {
-            effect: order.effect,
-            flags,
-            place: Place::Queue,
-            attempts: Attempts::default(),
-            generation: 0,
-            submitted: self.clock.millis(now),
-            deadline,
-            state: State::Pending(Pending { end, waiter: None, len, replies: order.replies.max(1) }),
-        });
-        self.queue.push_back(ticket.index());
-        self.unsent_bytes += len as usize;
-        self.report.counters.submitted += 1;
-        let is_watched = !order.flags.contains(Flags::FIRE_AND_FORGET);
-        Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() }
-    }
-
-    /// Whether the command may come in.
-    #[inline]
-    fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
-        let refuse = |kind| Err(Error::new(kind, Sent::No));
-        if self.is_closed {
-            return refuse(ErrorKind::Closed);
-        }
-        if order.deadline <= now {
-            return refuse(ErrorKind::Deadline);
-        }
-        if !self.room.claim(order.room) && (self.room.has_waiters() || !self.has_room(order.bytes)) {
-            return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
-        }
-        if self.link.is_up() {
-            return Ok(());
-        }
-        let situation = self.situation(now, order);
-        match self.policy.admit(&situation) {
-            Verdict::Queue | Verdict::Elsewhere => Ok(()),
-            Verdict::Fail => {
-                self.report.counters.refused += 1;
-                refuse(ErrorKind::Unavailable)
-            }
-        }
-    }
-
-    /// Whether so many bytes more may wait. A single command that is larger than the bound finds an empty backlog.
-    fn has_room(&self, bytes: usize) -> bool {
-        let taken = self.unsent_bytes + self.room.reserved();
-        taken == 0 || taken + bytes <= self.config.backlog_bytes_max
-    }
-
-    fn situation(&self, now: Instant, order: &Order) -> Situation {
-        Situation {
-            outage: self.link.outage(),
-            since: now.since(self.link.down_since()),
-            backlog_bytes: self.unsent_bytes,
-            backlog_commands: self.queue.len() - self.queue_removed,
-            command_bytes: order.bytes,
-            is_movable: !order.flags.contains(Flags::PINNED),
-        }
     }
 
     /// The outcome, if it is there: the ticket ends with it. Otherwise `waiter` is asked for what to leave behind; it

@@ -132,6 +132,12 @@ impl<T: Slotted> Slab<T> {
         }
     }
 
+    /// The value behind a number, with its ticket.
+    #[inline]
+    pub(crate) fn entry_at_mut(&mut self, index: u32) -> Option<(Ticket, &mut T)> {
+        self.at_mut(index).map(|value| (Ticket { index, generation: value.generation() }, value))
+    }
+
     /// The value behind a caller's ticket; `None` if the slot has been given to another command since.
     #[inline]
     pub(crate) fn get_mut(&mut self, ticket: Ticket) -> Option<&mut T> {

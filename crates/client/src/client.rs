@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 use towline_admission::{DialLimiter, LimiterConfig};
 use towline_client_proto::{
     Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, Reply, RetryBudget, Sent,
-    Ticket, encoded_len,
+    encoded_len,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -213,8 +213,7 @@ impl Client {
             bytes: encoded_len(args),
             room: None,
         };
-        let ticket = engine.submit_when_room(order, |out| out.command(args)).await?;
-        convert(self.outcome(ticket).await)
+        convert(engine.exchange(order, |out| out.command(args)).await)
     }
 
     /// Sends one command.
@@ -222,17 +221,9 @@ impl Client {
         let profile = cmd.profile();
         let order = self.order(cmd, profile.effect);
         let engine = &*self.inner.engine;
-        let ticket = engine.submit_when_room(order, |out| cmd.encode(out)).await?;
-        match self.outcome(ticket).await? {
+        match engine.exchange(order, |out| cmd.encode(out)).await? {
             Reply::One(frame) => Ok(frame),
             Reply::Many(frames) => Ok(Frame::Array(frames)),
-        }
-    }
-
-    async fn outcome(&self, ticket: Option<Ticket>) -> Result<Reply, Error> {
-        match ticket {
-            Some(ticket) => self.inner.engine.outcome(ticket).await,
-            None => Ok(Reply::One(Frame::Null)),
         }
     }
 

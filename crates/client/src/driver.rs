@@ -105,6 +105,8 @@ struct Connection {
     buffer: BytesMut,
     decoder: Decoder,
     frames: Vec<Frame>,
+    /// The other tasks were let go first, so that they submit what they have.
+    has_yielded: bool,
     /// The right to dial, kept until the handshake is through.
     permit: Option<DialPermit>,
 }
@@ -116,6 +118,8 @@ enum Wrote {
     Some,
     /// The kernel takes no more; the task is woken when it does.
     Blocked,
+    /// Other tasks go first; this one is woken again.
+    Yielded,
 }
 
 impl Owner {
@@ -228,6 +232,7 @@ impl Owner {
             buffer: BytesMut::new(),
             decoder: Decoder::default(),
             frames: Vec::new(),
+            has_yielded: false,
             permit: Some(permit),
         }
     }
@@ -270,6 +275,10 @@ impl Owner {
                 Poll::Pending => false,
             };
             let wrote = self.poll_write(cx, connection);
+            if matches!(wrote, Wrote::Yielded) {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
             if has_read || matches!(wrote, Wrote::Some) {
                 continue;
             }
@@ -329,6 +338,11 @@ impl Owner {
         if !state.bridge.is_serving(connection.generation) || !state.bridge.wants_write() {
             return Wrote::Nothing;
         }
+        if !connection.has_yielded && state.bridge.expects_more() {
+            connection.has_yielded = true;
+            return Wrote::Yielded;
+        }
+        connection.has_yielded = false;
         let now = engine.now();
         let Some(batch) = state.bridge.take_write(now) else { return Wrote::Nothing };
         drop(state);

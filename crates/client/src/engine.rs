@@ -10,11 +10,12 @@ use std::future::Future;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 
 use towline_client_proto::{
     Batch, Bridge, Encoder, Error, ErrorKind, Flush, LostCause, Order, Reply, RoomTicket, Ticket,
 };
+use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
 use crate::cmd::Cmd;
@@ -74,12 +75,18 @@ impl Engine {
     ) -> Result<Option<Ticket>, Error> {
         let mut state = self.lock();
         let submitted = state.bridge.submit(now, order, encode)?;
-        match submitted.flush {
+        self.see_to(submitted.flush, now, state);
+        Ok(submitted.ticket)
+    }
+
+    /// Sees to it that what was submitted gets written.
+    #[inline]
+    fn see_to(&self, flush: Flush, now: Instant, state: MutexGuard<'_, State>) {
+        match flush {
             Flush::Nobody => {}
             Flush::Owner => wake_owner(state),
             Flush::Caller => self.write_here(now, state),
         }
-        Ok(submitted.ticket)
     }
 
     /// Submits commands back to back: nobody else's come between. All of them, or none. `whole` describes them all,
@@ -103,11 +110,7 @@ impl Engine {
             tickets.push(submitted.ticket);
             flush = submitted.flush;
         }
-        match flush {
-            Flush::Nobody => {}
-            Flush::Owner => wake_owner(state),
-            Flush::Caller => self.write_here(now, state),
-        }
+        self.see_to(flush, now, state);
         Ok(())
     }
 
@@ -153,6 +156,11 @@ impl Engine {
             None => Ok(place.await),
             Some(deadline) => tokio::time::timeout_at(deadline.into(), place).await.map_err(|_| full()),
         }
+    }
+
+    /// Submits one command and waits for its outcome: one visit to the lock for submitting, one for the outcome.
+    pub(crate) fn exchange<E: FnMut(&mut Encoder<'_>)>(&self, order: Order, encode: E) -> Exchange<'_, E> {
+        Exchange { order, encode, state: Exchanging::New(self) }
     }
 
     /// The outcome of a command.
@@ -276,6 +284,66 @@ impl Drop for Outcome<'_> {
             let mut state = self.engine.lock();
             state.bridge.abandon(ticket);
             wake_finished(state);
+        }
+    }
+}
+
+/// A command on its way, from its submission to its outcome. Dropping it gives the command up, as [`Outcome`] does.
+#[must_use = "a future does nothing unless polled"]
+pub(crate) struct Exchange<'a, E> {
+    order: Order,
+    encode: E,
+    state: Exchanging<'a>,
+}
+
+enum Exchanging<'a> {
+    New(&'a Engine),
+    /// Waits for room in the backlog: rare, hence the box.
+    Room(&'a Engine, Pin<Box<dyn Future<Output = Result<Option<RoomTicket>, Error>> + Send + 'a>>),
+    Sent(Outcome<'a>),
+}
+
+impl<E: FnMut(&mut Encoder<'_>) + Unpin> Future for Exchange<'_, E> {
+    type Output = Result<Reply, Error>;
+
+    #[inline]
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        loop {
+            match &mut this.state {
+                Exchanging::Sent(outcome) => return Pin::new(outcome).poll(cx),
+                Exchanging::New(engine) => {
+                    let engine = *engine;
+                    let now = engine.now();
+                    let mut state = engine.lock();
+                    let waiter = cx.waker().clone();
+                    match state.bridge.submit_waiting(now, &this.order, waiter, &mut this.encode) {
+                        Ok(submitted) => {
+                            engine.see_to(submitted.flush, now, state);
+                            let Some(ticket) = submitted.ticket else {
+                                return Poll::Ready(Ok(Reply::One(Frame::Null)));
+                            };
+                            this.state = Exchanging::Sent(engine.outcome(ticket));
+                            return Poll::Pending;
+                        }
+                        Err(error)
+                            if matches!(error.kind(), ErrorKind::BacklogFull { .. })
+                                && this.order.room.is_none() =>
+                        {
+                            drop(state);
+                            let order = this.order;
+                            let room = Box::pin(async move { engine.room(&order).await });
+                            this.state = Exchanging::Room(engine, room);
+                        }
+                        Err(error) => return Poll::Ready(Err(error)),
+                    }
+                }
+                Exchanging::Room(engine, room) => {
+                    let engine = *engine;
+                    this.order.room = ready!(room.as_mut().poll(cx))?;
+                    this.state = Exchanging::New(engine);
+                }
+            }
         }
     }
 }

@@ -67,6 +67,10 @@ impl<W> Bridge<W> {
 
     /// Gives one reply to whose turn it is. Returns the bytes of the command that it completes.
     fn answer(&mut self, now: Instant, frame: Frame) -> usize {
+        let frame = match self.answer_plainly(frame) {
+            Ok(len) => return len,
+            Err(frame) => frame,
+        };
         let Some(flight) = self.in_flight.front_mut() else {
             self.desync(now, ProtocolError::ReplyToNothing);
             return 0;
@@ -91,6 +95,27 @@ impl<W> Bridge<W> {
             Flight::Subscriptions => self.subscriptions_frame(now, &frame),
         }
         0
+    }
+
+    /// The usual case in one look: one reply, no error, to a command that was sent and whose caller waits. Anything
+    /// else is handed back.
+    #[inline]
+    fn answer_plainly(&mut self, frame: Frame) -> Result<usize, Frame> {
+        let Some(Flight::Command(ticket)) = self.in_flight.front() else { return Err(frame) };
+        let (taken, is_out) = (self.write.taken(), self.write.is_out());
+        let is_plain = self.partial.is_empty() && !matches!(frame, Frame::Error(_) | Frame::BlobError(_));
+        let Some(slot) = self.slots.get_mut(*ticket) else { return Err(frame) };
+        let State::Pending(pending) = &mut slot.state else { return Err(frame) };
+        let is_sent = pending.end <= taken || is_out;
+        if !is_plain || !is_sent || pending.replies != 1 || slot.flags.contains(Flags::ORPHAN) {
+            return Err(frame);
+        }
+        let len = pending.len as usize;
+        self.wakes.extend(pending.waiter.take());
+        slot.state = State::Done(Ok(Reply::One(frame)));
+        self.in_flight.pop_front();
+        self.report.counters.answered += 1;
+        Ok(len)
     }
 
     /// One reply to new credentials.

@@ -152,6 +152,16 @@ impl<W> Bridge<W> {
                 || (self.may_send_commands() && self.has_window() && self.queue.len() > self.queue_removed))
     }
 
+    /// Whether waiting for one turn of the other tasks would make the next batch much larger: fewer commands wait
+    /// than usually do at once. Without it a runtime that runs a woken task next would send batches of one.
+    pub fn expects_more(&self) -> bool {
+        let usual = self.write.concurrency / 8;
+        usual > INLINE_CONCURRENCY_MAX
+            && self.write.rest.is_empty()
+            && self.write.urgent.is_empty()
+            && self.queue.len() < usual / 2
+    }
+
     fn may_send_commands(&self) -> bool {
         (self.link.is_up() && !self.wants_reauth) || !self.config.guards.tier_order
     }
@@ -203,7 +213,7 @@ impl<W> Bridge<W> {
             && self.has_window()
             && let Some(&index) = self.queue.front()
         {
-            let Some(slot) = self.slots.at_mut(index) else {
+            let Some((ticket, slot)) = self.slots.entry_at_mut(index) else {
                 self.queue.pop_front();
                 continue;
             };
@@ -226,9 +236,7 @@ impl<W> Bridge<W> {
             }
             slot.place = Place::InFlight;
             self.queue.pop_front();
-            if let Some(ticket) = self.slots.ticket(index) {
-                self.in_flight.push_back(Flight::Command(ticket));
-            }
+            self.in_flight.push_back(Flight::Command(ticket));
             self.in_flight_bytes += len;
             self.unsent_bytes -= len;
             bytes += len;

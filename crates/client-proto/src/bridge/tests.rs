@@ -10,6 +10,7 @@ use bytes::BytesMut;
 use towline_resp::frame::{Decoder, Frame};
 
 use super::*;
+use crate::command::Order;
 use crate::handshake::{Peer, ProtocolChoice};
 use crate::policy::Policy;
 use crate::retry::RetryBudgetConfig;

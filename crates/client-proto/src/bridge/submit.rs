@@ -1,0 +1,162 @@
+//! How commands come in.
+//!
+//! Owns who is let in, and what is noted down about a command. Does not own the line of those who wait for room
+//! ([`super::room`]) nor the policy.
+
+use std::time::Duration;
+
+use towline_sansio::Instant;
+
+use super::{Attempts, Bridge, Flush, Pending, Place, Slot, State};
+use crate::command::{Encoder, Flags, Order};
+use crate::error::{Error, ErrorKind, Sent};
+use crate::policy::{Situation, Verdict};
+use crate::slab::Ticket;
+
+/// Deadlines further away than this count as none: wrapped times could not be told apart.
+const DEADLINE_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// The longest command that can be accounted for. Servers take half a gigabyte for one argument.
+const COMMAND_BYTES_MAX: usize = u32::MAX as usize - 1024;
+
+/// What [`Bridge::submit`] returns: the ticket, and what the caller should do about writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Submitted {
+    /// The claim on the outcome. `None` for fire-and-forget commands.
+    pub ticket: Option<Ticket>,
+    /// Who should write.
+    pub flush: Flush,
+}
+
+impl<W> Bridge<W> {
+    /// Accepts a command whose bytes `encode` writes: exactly `order.bytes` of them.
+    ///
+    /// # Errors
+    /// Nothing was sent in any of these cases. [`ErrorKind::Closed`]; [`ErrorKind::Unavailable`] by policy;
+    /// [`ErrorKind::BacklogFull`]: wait for room ([`Bridge::wait_for_room`]) or give up; [`ErrorKind::Deadline`] if
+    /// it has passed already.
+    pub fn submit(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Submitted, Error> {
+        self.admit(now, order)?;
+        Ok(self.accept(now, order, None, encode))
+    }
+
+    /// [`Bridge::submit`] for a caller that is going to wait anyway and leaves its `waiter` at once.
+    ///
+    /// # Errors
+    /// As [`Bridge::submit`].
+    #[inline]
+    pub fn submit_waiting(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        waiter: W,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Submitted, Error> {
+        self.admit(now, order)?;
+        Ok(self.accept(now, order, Some(waiter), encode))
+    }
+
+    /// Accepts the further commands of a pipeline, whose first was submitted with the bytes of them all in its
+    /// `order.bytes`: what was admitted together stays together.
+    pub fn submit_admitted(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Submitted {
+        self.accept(now, order, None, encode)
+    }
+
+    #[inline]
+    fn accept(
+        &mut self,
+        now: Instant,
+        order: &Order,
+        waiter: Option<W>,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Submitted {
+        let before = self.log.end();
+        encode(&mut Encoder(&mut self.log));
+        let end = self.log.end();
+        let len = u32::try_from(end - before).expect("invariant: longer commands are refused");
+        let is_endless = order.deadline.since(now) > DEADLINE_MAX;
+        let deadline = self.clock.millis_up(order.deadline);
+        if !is_endless {
+            self.clock.arm(order.deadline);
+        }
+        self.watch_age(now);
+        let mut flags = order.flags;
+        if is_endless {
+            flags = flags | Flags::ENDLESS;
+        }
+        if flags.contains(Flags::FIRE_AND_FORGET) {
+            flags = flags | Flags::ORPHAN;
+        }
+        let ticket = self.slots.insert(Slot {
+            effect: order.effect,
+            flags,
+            place: Place::Queue,
+            attempts: Attempts::default(),
+            generation: 0,
+            submitted: self.clock.millis(now),
+            deadline,
+            state: State::Pending(Pending { end, waiter, len, replies: order.replies.max(1) }),
+        });
+        self.queue.push_back(ticket.index());
+        self.unsent_bytes += len as usize;
+        self.report.counters.submitted += 1;
+        let is_watched = !order.flags.contains(Flags::FIRE_AND_FORGET);
+        Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() }
+    }
+
+    /// Whether the command may come in.
+    #[inline]
+    fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
+        let refuse = |kind| Err(Error::new(kind, Sent::No));
+        if self.is_closed {
+            return refuse(ErrorKind::Closed);
+        }
+        if order.deadline <= now {
+            return refuse(ErrorKind::Deadline);
+        }
+        if order.bytes > COMMAND_BYTES_MAX {
+            return Err(Error::misuse("a command is longer than 4 GiB, which no server takes"));
+        }
+        if !self.room.claim(order.room) && (self.room.has_waiters() || !self.has_room(order.bytes)) {
+            return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
+        }
+        if self.link.is_up() {
+            return Ok(());
+        }
+        let situation = self.situation(now, order);
+        match self.policy.admit(&situation) {
+            Verdict::Queue | Verdict::Elsewhere => Ok(()),
+            Verdict::Fail => {
+                self.report.counters.refused += 1;
+                refuse(ErrorKind::Unavailable)
+            }
+        }
+    }
+
+    /// Whether so many bytes more may wait. A single command that is larger than the bound finds an empty backlog.
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        let taken = self.unsent_bytes + self.room.reserved();
+        taken == 0 || taken + bytes <= self.config.backlog_bytes_max
+    }
+
+    fn situation(&self, now: Instant, order: &Order) -> Situation {
+        Situation {
+            outage: self.link.outage(),
+            since: now.since(self.link.down_since()),
+            backlog_bytes: self.unsent_bytes,
+            backlog_commands: self.queue.len() - self.queue_removed,
+            command_bytes: order.bytes,
+            is_movable: !order.flags.contains(Flags::PINNED),
+        }
+    }
+}
