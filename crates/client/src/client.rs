@@ -5,12 +5,11 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::broadcast;
-use towline_admission::{DialLimiter, LimiterConfig};
 use towline_client_proto::{
     Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, Reply, RetryBudget, Sent,
     encoded_len,
@@ -20,6 +19,7 @@ use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
 use crate::args::Part;
+use crate::clock;
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use crate::driver::Owner;
 use crate::engine::Engine;
@@ -56,28 +56,19 @@ impl Drop for Inner {
     }
 }
 
-/// The limiter that every client of this process shares, unless it is given another.
-pub(crate) fn process_limiter() -> DialLimiter {
-    static LIMITER: OnceLock<DialLimiter> = OnceLock::new();
-    LIMITER
-        .get_or_init(|| DialLimiter::new(LimiterConfig::CLIENT).expect("invariant: the defaults are valid"))
-        .clone()
-}
-
 /// Starts an engine on the current runtime.
-pub(crate) fn start(options: ConnectOptions, limiter: DialLimiter) -> Result<Arc<Inner>, OptionsError> {
+pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
     let connector = options.connector()?;
-    let epoch = std::time::Instant::now();
-    let now = Instant::ZERO;
+    let now = clock::now();
     let parts = Parts {
         config: options.engine_config().clone(),
         policy: options.policy(),
         handshake: options.handshake(None, options.dial_timeout()),
         liveness: *options.liveness_config(),
         budget: RetryBudget::new(now, *options.retry_budget_config()),
-        seed: RandomState::new().hash_one(epoch),
+        seed: RandomState::new().hash_one(now),
     };
-    let engine = Arc::new(Engine::new(Bridge::new(parts, now)?, epoch));
+    let engine = Arc::new(Engine::new(Bridge::new(parts, now)?));
     let (events, _) = broadcast::channel(EVENTS_MAX);
     let inner = Inner {
         engine: Arc::clone(&engine),
@@ -85,7 +76,7 @@ pub(crate) fn start(options: ConnectOptions, limiter: DialLimiter) -> Result<Arc
         is_idempotent_retried: options.is_idempotent_retried(),
         events: events.clone(),
     };
-    tokio::spawn(Owner::new(engine, connector, options, limiter, events).run());
+    tokio::spawn(Owner::new(engine, connector, options, events).run());
     Ok(Arc::new(inner))
 }
 
@@ -142,9 +133,7 @@ impl Client {
     /// # Errors
     /// [`ErrorKind::Misuse`]: the options do not go together.
     pub fn lazy(options: ConnectOptions) -> Result<Self, Error> {
-        start(options, process_limiter())
-            .map(|inner| Self { inner })
-            .map_err(|error| Error::misuse(error.to_string()))
+        start(options).map(|inner| Self { inner }).map_err(|error| Error::misuse(error.to_string()))
     }
 
     /// Waits until the client is connected.

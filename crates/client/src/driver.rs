@@ -15,11 +15,12 @@ use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::broadcast;
 use tokio::time::Sleep;
-use towline_admission::{DialLimiter, DialPermit};
 use towline_client_proto::{Batch, Credentials, Event, Generation, HandshakeConfig, LinkState, LostCause};
 use towline_resp::frame::{Decoder, Frame};
 use towline_sansio::Instant;
 
+use crate::clock;
+use crate::dialing::{DialRight, Dialing};
 use crate::engine::{Engine, State, Written, finish_write, write_batch};
 use crate::options::ConnectOptions;
 use crate::transport::{ConnectError, Connector, Stream};
@@ -50,9 +51,8 @@ pub(crate) struct Owner {
     engine: Arc<Engine>,
     connector: Connector,
     options: ConnectOptions,
-    /// The target's name at the limiter.
+    /// The target's name where dials are admitted.
     target_key: Arc<str>,
-    limiter: DialLimiter,
     events: broadcast::Sender<Event>,
     timer: Timer,
     /// Waiters to wake once the lock is gone; kept for its memory.
@@ -67,7 +67,7 @@ type Rotation = Pin<Box<dyn Future<Output = Option<Credentials>> + Send>>;
 /// What a dial yields.
 struct Dialed {
     stream: Stream,
-    permit: DialPermit,
+    right: DialRight,
     handshake: HandshakeConfig,
 }
 
@@ -84,11 +84,10 @@ impl Timer {
 
     /// Sees to it that the task is woken at `at` or before. A timer that is set to an earlier time stays: it is cheaper
     /// to wake up once too early than to move it with every reply.
-    fn arm(&mut self, engine: &Engine, at: Option<Instant>, cx: &mut Context<'_>) {
+    fn arm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) {
         let Some(at) = at else { return };
         if self.at.is_none_or(|armed| at < armed) {
-            let Some(wall) = engine.std_instant(at) else { return };
-            self.sleep.as_mut().reset(wall.into());
+            self.sleep.as_mut().reset(clock::wall(at).into());
             self.at = Some(at);
         }
         if self.at.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
@@ -108,7 +107,7 @@ struct Connection {
     /// The other tasks were let go first, so that they submit what they have.
     has_yielded: bool,
     /// The right to dial, kept until the handshake is through.
-    permit: Option<DialPermit>,
+    right: Option<DialRight>,
 }
 
 /// What one attempt to write came to.
@@ -127,7 +126,6 @@ impl Owner {
         engine: Arc<Engine>,
         connector: Connector,
         options: ConnectOptions,
-        limiter: DialLimiter,
         events: broadcast::Sender<Event>,
     ) -> Self {
         let target_key = options.target().to_string().into();
@@ -136,7 +134,6 @@ impl Owner {
             connector,
             options,
             target_key,
-            limiter,
             events,
             timer: Timer::new(),
             wakes: Vec::new(),
@@ -171,19 +168,13 @@ impl Owner {
         if dial.is_some() {
             return Poll::Ready(dial);
         }
-        self.timer.arm(&engine, timeout, cx);
+        self.timer.arm(timeout, cx);
         Poll::Pending
     }
 
     /// Dials, while time goes on for what waits.
     async fn dial(&mut self, generation: Generation) -> Option<Dialed> {
-        let attempt = attempt(
-            Arc::clone(&self.engine),
-            self.limiter.clone(),
-            Arc::clone(&self.target_key),
-            self.connector.clone(),
-            self.options.clone(),
-        );
+        let attempt = attempt(Arc::clone(&self.target_key), self.connector.clone(), self.options.clone());
         let mut attempt = pin!(attempt);
         let result = poll_fn(|cx| {
             if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
@@ -211,7 +202,7 @@ impl Owner {
     }
 
     fn open(&mut self, generation: Generation, dialed: Dialed) -> Connection {
-        let Dialed { stream, permit, handshake } = dialed;
+        let Dialed { stream, right, handshake } = dialed;
         self.rotation = handshake.credentials.clone().zip(self.options.provider().cloned()).map(
             |(known, provider)| -> Rotation {
                 Box::pin(async move {
@@ -233,7 +224,7 @@ impl Owner {
             decoder: Decoder::default(),
             frames: Vec::new(),
             has_yielded: false,
-            permit: Some(permit),
+            right: Some(right),
         }
     }
 
@@ -301,7 +292,7 @@ impl Owner {
                 state.owner = Some(cx.waker().clone());
             }
             self.publish(state);
-            self.timer.arm(&engine, timeout, cx);
+            self.timer.arm(timeout, cx);
             return Poll::Pending;
         }
         cx.waker().wake_by_ref();
@@ -320,10 +311,12 @@ impl Owner {
             if let Some(error) = broken {
                 state.bridge.broken(now, connection.generation, error);
             }
-            if connection.permit.is_some() && state.bridge.link_state() != LinkState::Shaking {
-                connection.permit = None;
-            }
+            let is_through = state.bridge.link_state() != LinkState::Shaking;
             self.publish(state);
+            // It answered. Whether we like the answer does not concern the target.
+            if is_through && let Some(right) = connection.right.take() {
+                right.worked();
+            }
             if !is_more || broken.is_some() {
                 break;
             }
@@ -364,7 +357,10 @@ impl Owner {
     }
 
     /// Closes a connection that the bridge has given up or that has ended by itself.
-    fn shut(&mut self, connection: Connection) {
+    fn shut(&mut self, mut connection: Connection) {
+        if let Some(right) = connection.right.take() {
+            right.failed();
+        }
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
         state.writer = None;
@@ -402,8 +398,6 @@ impl Owner {
 
 /// One dial, with everything that must be asked first.
 async fn attempt(
-    engine: Arc<Engine>,
-    limiter: DialLimiter,
     key: Arc<str>,
     connector: Connector,
     options: ConnectOptions,
@@ -411,19 +405,22 @@ async fn attempt(
     let target = options.target();
     let failed =
         |reason: String| ConnectError::Transport { target: target.clone(), source: io::Error::other(reason) };
-    let permit = limiter.acquire(key).await.map_err(|full| failed(full.to_string()))?;
-    if let Some(start) = engine.std_instant(permit.start_at(engine.now())) {
-        tokio::time::sleep_until(start.into()).await;
-    }
-    let begun = engine.now();
+    let right = Dialing::of_process().right(&key).await.map_err(|full| failed(full.to_string()))?;
+    let begun = clock::now();
     let credentials = match options.provider() {
         Some(provider) => Some(provider.credentials().await.map_err(|error| failed(error.to_string()))?),
         None => None,
     };
-    let stream = connector.connect(target, options.dial_timeout()).await?;
-    let left = options.dial_timeout().saturating_sub(engine.now().since(begun));
+    let stream = match connector.connect(target, options.dial_timeout()).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            right.failed();
+            return Err(error);
+        }
+    };
+    let left = options.dial_timeout().saturating_sub(clock::now().since(begun));
     let handshake = options.handshake(credentials, left.max(HANDSHAKE_TIME_MIN));
-    Ok(Dialed { stream, permit, handshake })
+    Ok(Dialed { stream, right, handshake })
 }
 
 impl Connection {

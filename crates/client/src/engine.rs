@@ -18,6 +18,7 @@ use towline_client_proto::{
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
+use crate::clock;
 use crate::cmd::Cmd;
 use crate::transport::{ConnectError, WriteSide};
 
@@ -27,7 +28,6 @@ const PIECES_MAX: usize = 16;
 /// One endpoint's engine.
 pub(crate) struct Engine {
     state: Mutex<State>,
-    epoch: std::time::Instant,
 }
 
 pub(crate) struct State {
@@ -43,9 +43,9 @@ pub(crate) struct State {
 }
 
 impl Engine {
-    pub(crate) fn new(bridge: Bridge<Waker>, epoch: std::time::Instant) -> Self {
+    pub(crate) fn new(bridge: Bridge<Waker>) -> Self {
         let state = State { bridge, writer: None, owner: None, last_dial_error: None, is_ended: false };
-        Self { state: Mutex::new(state), epoch }
+        Self { state: Mutex::new(state) }
     }
 
     /// A panic elsewhere leaves the bridge whole: every change of it ends before foreign code runs.
@@ -54,15 +54,11 @@ impl Engine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Time since the engine's start.
+    /// Now.
     #[inline]
+    #[expect(clippy::unused_self, reason = "the engine's clock is the process's")]
     pub(crate) fn now(&self) -> Instant {
-        to_instant(self.epoch, std::time::Instant::now())
-    }
-
-    /// The wall of `tokio` for an instant of ours; `None` for one that never comes.
-    pub(crate) fn std_instant(&self, at: Instant) -> Option<std::time::Instant> {
-        self.epoch.checked_add(std::time::Duration::from_nanos(at.nanos()))
+        clock::now()
     }
 
     /// Submits one command and sees to it that somebody writes it.
@@ -152,10 +148,7 @@ impl Engine {
             let bytes_max = self.lock().bridge.backlog_bytes_max();
             Error::new(ErrorKind::BacklogFull { bytes_max }, towline_client_proto::Sent::No)
         };
-        match self.std_instant(order.deadline) {
-            None => Ok(place.await),
-            Some(deadline) => tokio::time::timeout_at(deadline.into(), place).await.map_err(|_| full()),
-        }
+        tokio::time::timeout_at(clock::wall(order.deadline).into(), place).await.map_err(|_| full())
     }
 
     /// Submits one command and waits for its outcome: one visit to the lock for submitting, one for the outcome.
@@ -167,12 +160,6 @@ impl Engine {
     pub(crate) fn outcome(&self, ticket: Ticket) -> Outcome<'_> {
         Outcome { engine: self, ticket: Some(ticket) }
     }
-}
-
-/// The time of ours for `at`.
-fn to_instant(epoch: std::time::Instant, at: std::time::Instant) -> Instant {
-    let nanos = at.saturating_duration_since(epoch).as_nanos();
-    Instant::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
 }
 
 /// Wakes the owner if it sleeps, after the lock is gone.

@@ -4,8 +4,10 @@
 
 mod args;
 mod client;
+mod clock;
 mod cmd;
 mod credentials;
+mod dialing;
 mod driver;
 mod engine;
 mod options;
