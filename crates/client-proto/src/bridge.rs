@@ -467,25 +467,22 @@ impl<W> Bridge<W> {
         out.append(&mut self.wakes);
     }
 
-    /// Ends the bridge: nothing more is accepted. Commands that were handed to a writer are answered if the
-    /// connection lives; everything that waits fails with [`ErrorKind::Closed`].
+    /// Ends the bridge: nothing more is accepted. If the connection is up, what was accepted is still sent and
+    /// answered, each command within its deadline; without a connection, or when it is lost now, everything that
+    /// waits fails with [`ErrorKind::Closed`]. The owner stops at [`Bridge::is_finished`].
     pub fn close(&mut self, now: Instant) {
         if self.is_closed {
             return;
         }
         self.is_closed = true;
         self.look_around(now);
-        let queued: Vec<u32> = self.queue.drain(..).collect();
-        self.queue_removed = 0;
-        for index in queued {
-            self.fail_queued(now, index, ErrorKind::Closed);
-        }
         for delayed in std::mem::take(&mut self.delayed) {
             self.fail(now, delayed.index, ErrorKind::Closed, Stage::Queued);
         }
         self.room.close(&mut self.wakes);
         self.close_pubsub(now);
-        if !self.link.is_up() || self.is_idle() {
+        if !self.link.is_up() {
+            self.fail_waiting(now, &ErrorKind::Closed);
             self.lose(now, LostCause::Killed);
         }
         self.release();
@@ -517,6 +514,6 @@ impl<W> Bridge<W> {
 
     /// Whether [`Bridge::close`] was called and everything has ended: the owner may stop.
     pub fn is_finished(&self) -> bool {
-        self.is_closed && self.in_flight.is_empty() && !self.write.is_busy()
+        self.is_closed && self.is_idle() && !self.write.is_busy()
     }
 }

@@ -167,6 +167,26 @@ impl Client {
         }
     }
 
+    /// Ends the client for all its handles. Commands that were accepted are finished first if the connection is up,
+    /// each within its deadline; new ones are refused with [`ErrorKind::Closed`].
+    ///
+    /// Dropping the last handle does the same without waiting for it.
+    ///
+    /// # Cancel safety
+    /// Dropping it leaves the client closing.
+    pub async fn close(&self) {
+        let mut events = self.inner.events.subscribe();
+        {
+            let mut state = self.inner.engine.lock();
+            state.bridge.close(clock::now());
+            if state.is_ended {
+                return;
+            }
+            crate::engine::wake_owner(state);
+        }
+        while !matches!(events.recv().await, Ok(Event::Closed) | Err(broadcast::error::RecvError::Closed)) {}
+    }
+
     /// `GET key`. Copies nothing and, for `Bytes` and types without heap memory, allocates nothing.
     ///
     /// # Errors

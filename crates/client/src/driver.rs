@@ -106,6 +106,8 @@ struct Connection {
     frames: Vec<Frame>,
     /// The other tasks were let go first, so that they submit what they have.
     has_yielded: bool,
+    /// The stream has taken bytes that it may still hold back.
+    needs_flush: bool,
     /// The right to dial, kept until the handshake is through.
     right: Option<DialRight>,
 }
@@ -224,6 +226,7 @@ impl Owner {
             decoder: Decoder::default(),
             frames: Vec::new(),
             has_yielded: false,
+            needs_flush: false,
             right: Some(right),
         }
     }
@@ -265,6 +268,10 @@ impl Owner {
                 }
                 Poll::Pending => false,
             };
+            if let Err(error) = connection.flush(cx) {
+                self.lose(connection.generation, LostCause::from(error.kind()));
+                return Poll::Ready(());
+            }
             let wrote = self.poll_write(cx, connection);
             if matches!(wrote, Wrote::Yielded) {
                 cx.waker().wake_by_ref();
@@ -278,7 +285,7 @@ impl Owner {
             if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
                 state.bridge.handle_timeout(now);
             }
-            if !state.bridge.is_serving(connection.generation) {
+            if !state.bridge.is_serving(connection.generation) || state.bridge.is_finished() {
                 self.publish(state);
                 return Poll::Ready(());
             }
@@ -468,14 +475,24 @@ impl Connection {
     fn write(&mut self, cx: &mut Context<'_>, batch: Batch) -> (Batch, Written) {
         let stream = &mut self.stream;
         let (batch, mut written) = write_batch(batch, |pieces| poll_write(stream, cx, pieces));
-        // What a stream has taken it may hold back; an unfinished flush is finished by a later one.
-        if written.error.is_none()
-            && stream.needs_flush()
-            && let Poll::Ready(Err(error)) = Pin::new(stream).poll_flush(cx)
+        self.needs_flush |= written.count > 0 && stream.needs_flush();
+        if let Err(error) = self.flush(cx)
+            && written.error.is_none()
         {
             written.error = Some(error);
         }
         (batch, written)
+    }
+
+    /// Pushes on what the stream holds back; if it cannot now, the task is woken when it can.
+    fn flush(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if self.needs_flush
+            && let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(cx)
+        {
+            self.needs_flush = false;
+            return flushed;
+        }
+        Ok(())
     }
 }
 

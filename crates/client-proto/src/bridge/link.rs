@@ -372,7 +372,7 @@ impl<W> Bridge<W> {
     }
 
     /// Fails everything that waits and was not sent.
-    fn fail_waiting(&mut self, now: Instant, kind: &ErrorKind) {
+    pub(super) fn fail_waiting(&mut self, now: Instant, kind: &ErrorKind) {
         self.look_around(now);
         let queue: Vec<u32> = self.queue.drain(..).collect();
         self.queue_removed = 0;

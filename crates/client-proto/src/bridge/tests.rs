@@ -504,3 +504,30 @@ fn a_wanted_silence_does_not_end_the_connection() {
     let explained = rig.bridge.explain(rig.now, ticket, ErrorKind::Deadline);
     assert_eq!(explained.sent(), Sent::Answered);
 }
+
+#[test]
+fn closing_a_connected_bridge_finishes_what_it_accepted() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let sent = rig.incr("a");
+    rig.write(usize::MAX);
+    let queued = rig.incr("b");
+    rig.bridge.close(rig.now);
+    let refused = rig.submit_as(&["GET", "c"], SideEffect::ReadOnly, Flags::NONE).unwrap_err();
+    assert_eq!(refused.kind(), &ErrorKind::Closed);
+    assert!(!rig.bridge.is_finished());
+    rig.reply(b":1\r\n");
+    assert!(rig.write(usize::MAX).ends_with(b"b\r\n"));
+    rig.reply(b":2\r\n");
+    assert!(rig.bridge.is_finished());
+    assert_eq!((rig.outcome(sent), rig.outcome(queued)), (integer(1), integer(2)));
+}
+
+#[test]
+fn closing_a_bridge_without_a_connection_fails_what_waits() {
+    let mut rig = Rig::new(parts());
+    let queued = rig.incr("a");
+    rig.bridge.close(rig.now);
+    assert!(rig.bridge.is_finished());
+    assert_eq!(rig.sent_of(queued), Sent::No);
+}
