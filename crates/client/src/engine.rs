@@ -117,8 +117,11 @@ impl Engine {
         drop(state);
         let (batch, written) = write_batch(batch, |pieces| writer.try_write_vectored(pieces));
         let mut state = self.lock();
+        let generation = batch.generation();
         let is_done = finish_write(&mut state, now, batch, &written);
-        if !is_done || state.bridge.wants_write() {
+        // A connection that was lost meanwhile is settled only now, and its owner waits for that.
+        let is_over = !state.bridge.is_serving(generation);
+        if !is_done || is_over || state.bridge.wants_write() {
             wake_owner(state);
         }
     }
