@@ -15,6 +15,9 @@ type Outcome = Result<String, String>;
 /// A step's name and what runs it.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<Outcome>);
 
+/// Tests of what is compiled with a feature only.
+const FEATURES: [&str; 7] = ["test", "-p", "towline-client", "--features", "tracing", "--test", "observe"];
+
 /// Every step, the cheap ones first.
 const STEPS: &[Step] = &[
     ("fmt", |root| cargo(root, &["fmt", "--all", "--check"], &[])),
@@ -25,6 +28,7 @@ const STEPS: &[Step] = &[
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("build", |root| cargo(root, &["build", "--workspace", "--bins"], &[])),
     ("tests", tests),
+    ("features", |root| cargo(root, &FEATURES, &[])),
     ("doctests", |root| cargo(root, &["test", "--workspace", "--doc"], &[])),
     ("docs", |root| cargo(root, &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])),
 ];

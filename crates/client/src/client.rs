@@ -24,6 +24,7 @@ use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::options::{ConnectOptions, OptionsError};
+use crate::trace;
 use crate::url::UrlError;
 use crate::value::{FromReply, ReplyError};
 
@@ -196,7 +197,7 @@ impl Client {
     /// As [`Cmd::query`].
     pub async fn get<T: FromReply>(&self, key: impl AsRef<[u8]>) -> Result<T, Error> {
         let args: [&[u8]; 2] = [b"GET", key.as_ref()];
-        self.query_slices(&args, SideEffect::ReadOnly).await
+        trace::command(b"GET", self.query_slices(&args, SideEffect::ReadOnly)).await
     }
 
     /// `SET key value`.
@@ -208,7 +209,7 @@ impl Client {
     /// As [`Cmd::query`].
     pub async fn set(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<(), Error> {
         let args: [&[u8]; 3] = [b"SET", key.as_ref(), value.as_ref()];
-        self.query_slices(&args, SideEffect::Idempotent).await
+        trace::command(b"SET", self.query_slices(&args, SideEffect::Idempotent)).await
     }
 
     /// One command from slices that are copied once, into the connection's buffer.
@@ -282,7 +283,7 @@ impl Cmd {
     /// A command whose future is dropped before the connection took it is withdrawn and never sent; later its reply
     /// is read and dropped, and nobody else ever gets it.
     pub async fn query<T: FromReply>(self, client: &Client) -> Result<T, Error> {
-        let outcome = client.send(&self).await;
+        let outcome = trace::command(self.name(), client.send(&self)).await;
         convert(outcome.map(Reply::One))
     }
 }

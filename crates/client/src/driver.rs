@@ -82,6 +82,11 @@ impl Timer {
         Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
     }
 
+    /// When [`Timer::arm`] with `at` will wake the task.
+    fn until(&self, at: Option<Instant>) -> Option<Instant> {
+        self.at.into_iter().chain(at).min()
+    }
+
     /// Sees to it that the task is woken at `at` or before. A timer that is set to an earlier time stays: it is cheaper
     /// to wake up once too early than to move it with every reply.
     fn arm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) {
@@ -166,6 +171,7 @@ impl Owner {
         let dial = state.bridge.poll_dial(now);
         let timeout = state.bridge.poll_timeout();
         state.owner = Some(cx.waker().clone());
+        state.sleeps_until = self.timer.until(timeout);
         self.publish(state);
         if dial.is_some() {
             return Poll::Ready(dial);
@@ -258,8 +264,8 @@ impl Owner {
                     self.lose(connection.generation, LostCause::Closed);
                     return Poll::Ready(());
                 }
-                Poll::Ready(Ok(_)) => {
-                    self.hand_over(connection);
+                Poll::Ready(Ok(count)) => {
+                    self.hand_over(connection, count);
                     true
                 }
                 Poll::Ready(Err(error)) => {
@@ -298,6 +304,7 @@ impl Owner {
             if !state.owner.as_ref().is_some_and(|owner| owner.will_wake(cx.waker())) {
                 state.owner = Some(cx.waker().clone());
             }
+            state.sleeps_until = self.timer.until(timeout);
             self.publish(state);
             self.timer.arm(timeout, cx);
             return Poll::Pending;
@@ -306,14 +313,17 @@ impl Owner {
         Poll::Pending
     }
 
-    /// Decodes what was read and gives it to the bridge.
-    fn hand_over(&mut self, connection: &mut Connection) {
+    /// Decodes what was read, `bytes_read` of it just now, and gives it to the bridge.
+    fn hand_over(&mut self, connection: &mut Connection, mut bytes_read: usize) {
         let engine = Arc::clone(&self.engine);
         loop {
             let broken = connection.decode();
             let is_more = connection.frames.len() == FRAMES_MAX;
             let now = engine.now();
             let mut state = engine.lock();
+            let counters = state.bridge.counters_mut();
+            counters.reads += u64::from(bytes_read > 0);
+            counters.bytes_read += std::mem::take(&mut bytes_read) as u64;
             state.bridge.deliver(now, connection.generation, &mut connection.frames);
             if let Some(error) = broken {
                 state.bridge.broken(now, connection.generation, error);
@@ -380,17 +390,27 @@ impl Owner {
         }
     }
 
-    /// Lets the lock go, then wakes whoever has something to see.
+    /// Lets the lock go, then wakes whoever has something to see and tells what has happened.
     fn publish(&mut self, mut state: std::sync::MutexGuard<'_, State>) {
         state.bridge.take_wakes(&mut self.wakes);
+        let mut events = Vec::new();
         if state.bridge.has_events() {
-            while let Some(event) = state.bridge.poll_event() {
-                // Nobody listens: nothing is lost that anybody wanted.
-                let _ = self.events.send(event);
-            }
+            events.extend(std::iter::from_fn(|| state.bridge.poll_event()));
         }
         drop(state);
         self.wakes.drain(..).for_each(Waker::wake);
+        events.into_iter().for_each(|event| self.tell(event));
+    }
+
+    fn tell(&self, event: Event) {
+        crate::trace::event(&self.target_key, &event);
+        if let Event::UnwatchedFailed { count, last } = &event
+            && let Some(hook) = self.options.unwatched_hook()
+        {
+            hook(*count, last);
+        }
+        // Nobody listens: nothing is lost that anybody wanted.
+        let _ = self.events.send(event);
     }
 
     /// The last words: whoever still waits for something learns that it is over.
@@ -399,7 +419,7 @@ impl Owner {
         let mut state = engine.lock();
         state.is_ended = true;
         self.publish(state);
-        let _ = self.events.send(Event::Closed);
+        self.tell(Event::Closed);
     }
 }
 

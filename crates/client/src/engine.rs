@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(crate) writer: Option<Arc<WriteSide>>,
     /// The owner of the connection, if it sleeps.
     pub(crate) owner: Option<Waker>,
+    /// When the owner wakes up by itself; `None`: never.
+    pub(crate) sleeps_until: Option<Instant>,
     /// Why the last dial failed, if it did.
     pub(crate) last_dial_error: Option<Arc<ConnectError>>,
     /// The owner has gone.
@@ -44,7 +46,14 @@ pub(crate) struct State {
 
 impl Engine {
     pub(crate) fn new(bridge: Bridge<Waker>) -> Self {
-        let state = State { bridge, writer: None, owner: None, last_dial_error: None, is_ended: false };
+        let state = State {
+            bridge,
+            writer: None,
+            owner: None,
+            sleeps_until: None,
+            last_dial_error: None,
+            is_ended: false,
+        };
         Self { state: Mutex::new(state) }
     }
 
@@ -79,7 +88,7 @@ impl Engine {
     #[inline]
     fn see_to(&self, flush: Flush, now: Instant, state: MutexGuard<'_, State>) {
         match flush {
-            Flush::Nobody => {}
+            Flush::Nobody => wake_in_time(state),
             Flush::Owner => wake_owner(state),
             Flush::Caller => self.write_here(now, state),
         }
@@ -113,7 +122,8 @@ impl Engine {
     /// Writes from the caller's own context.
     fn write_here(&self, now: Instant, mut state: MutexGuard<'_, State>) {
         let Some(writer) = state.writer.clone() else { return wake_owner(state) };
-        let Some(batch) = state.bridge.take_write(now) else { return };
+        let Some(batch) = state.bridge.take_write(now) else { return wake_in_time(state) };
+        state.bridge.counters_mut().writes_inline += 1;
         drop(state);
         let (batch, written) = write_batch(batch, |pieces| writer.try_write_vectored(pieces));
         let mut state = self.lock();
@@ -123,6 +133,8 @@ impl Engine {
         let is_over = !state.bridge.is_serving(generation);
         if !is_done || is_over || state.bridge.wants_write() {
             wake_owner(state);
+        } else {
+            wake_in_time(state);
         }
     }
 
@@ -171,6 +183,16 @@ pub(crate) fn wake_owner(mut state: MutexGuard<'_, State>) {
     if let Some(owner) = state.owner.take() {
         drop(state);
         owner.wake();
+    }
+}
+
+/// Wakes the owner if it would sleep past what a command has made due: its deadline, or the verdict on a silent peer.
+/// Rare, because the owner's timer stays where it is when the due time moves away from it.
+#[inline]
+fn wake_in_time(state: MutexGuard<'_, State>) {
+    let Some(due) = state.bridge.poll_timeout() else { return };
+    if state.sleeps_until.is_none_or(|until| due < until) {
+        wake_owner(state);
     }
 }
 

@@ -11,12 +11,15 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_admission::{BackoffConfig, BackoffError};
 use towline_client_proto::{
-    BacklogPolicy, Config, Credentials, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
+    BacklogPolicy, Config, Credentials, Error, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
     RetryBudgetConfig,
 };
 
 /// Makes a policy for each endpoint.
 type PolicyFactory = Arc<dyn Fn() -> Box<dyn BacklogPolicy> + Send + Sync>;
+
+/// Is told of fire-and-forget commands that failed.
+type UnwatchedHook = Arc<dyn Fn(u64, &Error) + Send + Sync>;
 
 /// How to reach a server, and how to behave there.
 ///
@@ -55,6 +58,7 @@ pub struct ConnectOptions {
     liveness: LivenessConfig,
     retry_budget: RetryBudgetConfig,
     is_idempotent_retried: bool,
+    unwatched_hook: Option<UnwatchedHook>,
 }
 
 #[derive(Clone)]
@@ -84,6 +88,7 @@ impl ConnectOptions {
             liveness: LivenessConfig::default(),
             retry_budget: RetryBudgetConfig::default(),
             is_idempotent_retried: false,
+            unwatched_hook: None,
         }
     }
 
@@ -222,6 +227,14 @@ impl ConnectOptions {
         self.is_idempotent_retried = is_retried;
         self
     }
+
+    /// Calls `hook` when fire-and-forget commands have failed, with how many since the last call and the last one's
+    /// error: nobody else hears of them, apart from the counter `unwatched_failed` and
+    /// [`Event::UnwatchedFailed`](crate::Event). It runs on the connection's task, which waits for it: it must be quick.
+    pub fn on_unwatched_failure(mut self, hook: impl Fn(u64, &Error) + Send + Sync + 'static) -> Self {
+        self.unwatched_hook = Some(Arc::new(hook));
+        self
+    }
 }
 
 /// What the engine reads.
@@ -269,6 +282,11 @@ impl ConnectOptions {
     /// Whether idempotent commands are repeated without being told.
     pub const fn is_idempotent_retried(&self) -> bool {
         self.is_idempotent_retried
+    }
+
+    /// Who is told of fire-and-forget commands that failed.
+    pub(crate) const fn unwatched_hook(&self) -> Option<&UnwatchedHook> {
+        self.unwatched_hook.as_ref()
     }
 
     /// The policy for one endpoint.
@@ -395,6 +413,7 @@ impl fmt::Debug for ConnectOptions {
             .field("liveness", &self.liveness)
             .field("retry_budget", &self.retry_budget)
             .field("is_idempotent_retried", &self.is_idempotent_retried)
+            .field("has_unwatched_hook", &self.unwatched_hook.is_some())
             .finish()
     }
 }

@@ -1,0 +1,257 @@
+//! What a client shows of itself, against scripted servers on real sockets.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use futures_core::Stream as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use towline_client::transport::Target;
+use towline_client::{
+    BackoffConfig, Blame, Client, ConnectOptions, ErrorKind, Event, Frame, LinkState, LivenessConfig,
+    LostCause, Peer, Policy, ProtocolChoice, Sent, Trouble, cmd,
+};
+use towline_resp::frame::Decoder;
+
+/// What a scripted server does with one command.
+enum Act {
+    Reply(&'static str),
+    /// Says nothing, now or later.
+    Silence,
+    Close,
+}
+
+/// Listens; `act` sees the number of the connection and the command's name.
+async fn serve(act: impl Fn(usize, &str) -> Act + Send + Sync + 'static) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let act = Arc::new(act);
+    tokio::spawn(async move {
+        for number in 1.. {
+            let (socket, _) = listener.accept().await.unwrap();
+            tokio::spawn(converse(socket, number, Arc::clone(&act)));
+        }
+    });
+    address
+}
+
+async fn converse(mut socket: TcpStream, number: usize, act: Arc<impl Fn(usize, &str) -> Act>) {
+    let mut buffer = BytesMut::new();
+    let mut decoder = Decoder::default();
+    loop {
+        while let Some(Frame::Array(words)) = decoder.decode(&mut buffer).unwrap() {
+            let Some(Frame::Bulk(name)) = words.first() else { panic!("not a command: {words:?}") };
+            match act(number, std::str::from_utf8(name).unwrap()) {
+                Act::Reply(text) => socket.write_all(text.as_bytes()).await.unwrap(),
+                Act::Silence => {}
+                Act::Close => return,
+            }
+        }
+        if socket.read_buf(&mut buffer).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+}
+
+fn options(address: SocketAddr) -> ConnectOptions {
+    ConnectOptions::new(Target::tcp(address.ip().to_string(), address.port()))
+        .peer(Peer::Proxy)
+        .protocol(ProtocolChoice::Resp2)
+}
+
+fn pong(name: &str) -> Option<Act> {
+    (name == "PING").then_some(Act::Reply("+PONG\r\n"))
+}
+
+/// An address where nobody listens.
+async fn nowhere() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
+}
+
+#[tokio::test]
+async fn events_tell_the_life_of_a_connection_in_order() {
+    let address = serve(|number, name| match (number, name) {
+        (1, "INCR") => Act::Close,
+        (_, "INCR") => Act::Reply(":7\r\n"),
+        (_, name) => pong(name).unwrap(),
+    })
+    .await;
+    let client = Client::lazy(options(address)).unwrap();
+    let mut events = client.events();
+    let Some(Event::Connected { generation, .. }) = events.next().await else { panic!("not connected") };
+    assert_eq!(generation.0, 1);
+
+    let error = cmd("INCR").arg("n").query::<i64>(&client).await.unwrap_err();
+    assert_eq!(error.sent(), Sent::Maybe);
+    let lost = events.next().await.unwrap();
+    let Event::Lost { cause: LostCause::Closed, unknown: 1, kept: 0, .. } = lost else { panic!("{lost:?}") };
+    let restored = std::future::poll_fn(|cx| std::pin::Pin::new(&mut events).poll_next(cx)).await.unwrap();
+    let Event::Connected { generation, .. } = restored else { panic!("{restored:?}") };
+    assert_eq!(generation.0, 2);
+    assert_eq!(cmd("INCR").arg("n").query::<i64>(&client).await, Ok(7));
+
+    client.close().await;
+    assert_eq!(client.events().next().await, Some(Event::Closed), "a late listener hears it too");
+    assert_eq!(events.next().await, Some(Event::Closed));
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn a_dial_that_fails_is_an_event_and_the_reason_of_a_timeout() {
+    let client = Client::lazy(options(nowhere().await)).unwrap();
+    let mut events = client.events();
+    let failed = events.next().await.unwrap();
+    let Event::DialFailed { error: std::io::ErrorKind::ConnectionRefused, .. } = failed else {
+        panic!("{failed:?}")
+    };
+    let late = cmd("GET").arg("k").deadline(Duration::from_millis(30)).query::<Frame>(&client).await;
+    let error = late.unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Deadline, Sent::No));
+    let diagnosis = error.diagnosis().unwrap();
+    assert_eq!((&*diagnosis.command, diagnosis.blame), ("GET", Blame::NotConnected));
+    let trouble = &diagnosis.down.as_ref().unwrap().trouble;
+    assert_eq!(trouble, &Trouble::Dial(std::io::ErrorKind::ConnectionRefused));
+}
+
+#[tokio::test]
+async fn a_short_deadline_is_kept_while_the_owner_sleeps() {
+    let address = serve(|_, name| pong(name).unwrap_or(Act::Silence)).await;
+    let client = Client::open(options(address)).await.unwrap();
+    // Nothing is connected, and the next dial is far away.
+    let backoff = BackoffConfig {
+        base: Duration::from_secs(60),
+        cap: Duration::from_secs(60),
+        ..BackoffConfig::CLIENT
+    };
+    let away = Client::lazy(options(nowhere().await).backoff(backoff)).unwrap();
+    let mut events = away.events();
+    assert!(matches!(events.next().await, Some(Event::DialFailed { .. })));
+    for (client, sent) in [(client, Sent::Maybe), (away, Sent::No)] {
+        let start = Instant::now();
+        let late = cmd("GET").arg("k").deadline(Duration::from_millis(50)).query::<Frame>(&client).await;
+        let error = late.unwrap_err();
+        assert_eq!((error.kind(), error.sent()), (&ErrorKind::Deadline, sent));
+        assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+        assert_ne!(error.diagnosis().unwrap().blame, Blame::RuntimeStarved);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_server_is_noticed_while_the_owner_sleeps() {
+    let address = serve(|number, name| match (number, name) {
+        (1, "INCR") => Act::Silence,
+        (_, name) => pong(name).unwrap_or(Act::Reply(":1\r\n")),
+    })
+    .await;
+    let liveness = LivenessConfig { silence_max: Duration::from_millis(100), ..LivenessConfig::default() };
+    let client = Client::open(options(address).liveness(liveness)).await.unwrap();
+    let start = Instant::now();
+    let error = cmd("INCR").arg("n").query::<i64>(&client).await.unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Lost(LostCause::Silent), Sent::Maybe));
+    assert_eq!(error.diagnosis().unwrap().blame, Blame::NetworkSilent);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(cmd("INCR").arg("n").query::<i64>(&client).await, Ok(1));
+}
+
+#[tokio::test]
+async fn a_command_that_nobody_watches_fails_where_it_can_be_seen() {
+    let address = serve(|_, name| pong(name).unwrap_or(Act::Reply("-WRONGTYPE not a list\r\n"))).await;
+    let seen = Arc::new(AtomicU64::new(0));
+    let hooked = Arc::clone(&seen);
+    let hook = move |count, error: &towline_client::Error| {
+        assert_eq!(error.code(), Some("WRONGTYPE"));
+        hooked.fetch_add(count, Ordering::Relaxed);
+    };
+    let client = Client::open(options(address).on_unwatched_failure(hook)).await.unwrap();
+    let mut events = client.events();
+    cmd("LPUSH").arg("k").arg("v").fire_and_forget().query::<()>(&client).await.unwrap();
+    let event = events.next().await.unwrap();
+    let Event::UnwatchedFailed { count: 1, last } = event else { panic!("{event:?}") };
+    assert_eq!(last.code(), Some("WRONGTYPE"));
+    assert_eq!(seen.load(Ordering::Relaxed), 1);
+    assert_eq!(client.metrics().unwatched_failed, 1);
+}
+
+#[tokio::test]
+async fn a_snapshot_and_counters_show_the_state() {
+    let address = serve(|_, name| match name {
+        "GET" => Act::Reply("$5\r\nvalue\r\n"),
+        name => pong(name).unwrap_or(Act::Silence),
+    })
+    .await;
+    let client = Client::open(options(address)).await.unwrap();
+    let before = client.metrics();
+    assert_eq!(client.get::<String>("key").await.unwrap(), "value");
+    let after = client.metrics();
+    assert_eq!(after.bytes_written - before.bytes_written, 22);
+    assert_eq!(after.bytes_read - before.bytes_read, 11);
+    assert_eq!((after.answered - before.answered, after.writes - before.writes), (1, 1));
+    assert_eq!((after.writes_inline - before.writes_inline, after.reads - before.reads), (1, 1));
+
+    let snapshot = client.snapshot();
+    assert_eq!((snapshot.link, snapshot.in_flight_commands), (LinkState::Up, 0));
+    let json: serde_json::Value = serde_json::from_str(&snapshot.to_json()).unwrap();
+    assert_eq!((&json["link"], &json["counters"]["answered"]), (&"up".into(), &after.answered.into()));
+}
+
+#[tokio::test]
+async fn a_client_that_never_connected_says_when_it_is_closed() {
+    let refused = options(nowhere().await).backlog(Policy::FailFast);
+    let client = Client::lazy(refused).unwrap();
+    let mut events = client.events();
+    drop(client);
+    loop {
+        match events.next().await {
+            Some(Event::Closed) => break,
+            Some(_) => {}
+            None => panic!("it ends without a last word"),
+        }
+    }
+    assert_eq!(events.next().await, None);
+}
+
+/// Collects what is logged.
+#[cfg(feature = "tracing")]
+#[derive(Clone, Default)]
+struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(feature = "tracing")]
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(feature = "tracing")]
+#[tokio::test]
+async fn traces_have_the_connection_and_commands_but_no_keys() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
+        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let address = serve(|_, name| pong(name).unwrap_or(Act::Reply("+OK\r\n"))).await;
+    let client = Client::open(options(address)).await.unwrap();
+    client.set("secret-key", "secret-value").await.unwrap();
+    let failed = Client::lazy(options(nowhere().await)).unwrap();
+    let _event = failed.events().next().await;
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for word in ["INFO", "connected (g1)", "command{name=SET}", "WARN", "dial g1 failed", "server=127.0.0.1"]
+    {
+        assert!(text.contains(word), "no {word} in\n{text}");
+    }
+    assert!(!text.contains("secret"), "{text}");
+}
