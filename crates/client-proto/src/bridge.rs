@@ -368,7 +368,7 @@ impl<W> Bridge<W> {
         let is_nothing_left = self.queue_removed == self.queue.len();
         let is_mostly_removed =
             self.queue_removed >= REMOVED_MIN && self.queue_removed * 2 >= self.queue.len();
-        if !is_nothing_left && !is_mostly_removed {
+        if self.queue_removed == 0 || (!is_nothing_left && !is_mostly_removed) {
             return;
         }
         let slots = &mut self.slots;

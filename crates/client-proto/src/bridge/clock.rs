@@ -125,10 +125,10 @@ impl<W> Bridge<W> {
         }
     }
 
-    /// Older work waits unsent again: whether it is too old is looked at soon.
+    /// Older work waits unsent again: whether it is too old is looked at within a tick.
     pub(super) fn review_age(&mut self, now: Instant) {
         if self.policy.age_max().is_some() {
-            self.clock.arm(now);
+            self.clock.arm(now + self.config.tick);
         }
     }
 
@@ -179,6 +179,7 @@ impl<W> Bridge<W> {
         }
         let mut ended = due.iter().map(|(index, _)| *index).peekable();
         self.queue.retain(|index| ended.next_if_eq(index).is_none());
+        self.tidy_queue();
         self.compact();
     }
 

@@ -146,7 +146,9 @@ impl<W> Bridge<W> {
             self.in_flight.pop_front();
             return 0;
         };
-        if !is_ours || (pending.end > taken && !is_out) {
+        // Of a unit, all replies but the last may come before its last byte has left.
+        let cause = if pending.replies > 1 { pending.end - u64::from(pending.len) + 1 } else { pending.end };
+        if !is_ours || (cause > taken && !is_out) {
             // A reply to a command that did not leave: the replies do not belong to our commands.
             self.desync(now, ProtocolError::Misaligned);
             return 0;

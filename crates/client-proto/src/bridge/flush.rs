@@ -102,6 +102,10 @@ impl Write {
         self.marks.clear();
     }
 
+    pub(super) fn has_urgent(&self) -> bool {
+        !self.urgent.is_empty()
+    }
+
     /// Bytes of the connection itself, to leave before everything else. `flights`: whose replies they cause.
     pub(super) fn push_urgent(&mut self, bytes: &[u8], flights: impl IntoIterator<Item = Flight>) {
         self.urgent.extend_from_slice(bytes);
@@ -251,6 +255,7 @@ impl<W> Bridge<W> {
             self.write.marks.handed(end_of_batch, now);
             self.report.counters.written_commands += count as u64;
         }
+        self.tidy_queue();
         if self.queue.is_empty() {
             self.write.pace = None;
         }
@@ -305,6 +310,10 @@ impl<W> Bridge<W> {
         self.write.rest_bytes = batch.bytes;
         if self.write.urgent.capacity() == 0 {
             self.write.urgent = self.log.spare();
+        }
+        if self.in_flight.is_empty() {
+            // The replies were quicker than the writer: nothing else will come and drop its blocks.
+            self.release();
         }
     }
 }

@@ -361,9 +361,13 @@ impl<W> Bridge<W> {
             self.fail(now, index, ErrorKind::Lost(cause), stage);
             return false;
         }
-        self.partial.remove(&index);
+        let heard = self.partial.remove(&index).map_or(0, |frames| frames.len());
         let Some(slot) = self.slots.at_mut(index) else { return false };
         slot.place = Place::Queue;
+        if let State::Pending(pending) = &mut slot.state {
+            // The next connection answers the unit from its first command on.
+            pending.replies += u32::try_from(heard).unwrap_or(0);
+        }
         if stage == Stage::OnWire {
             slot.attempts.add_possible();
         }
@@ -409,6 +413,8 @@ impl<W> Bridge<W> {
                 }
             }
             Phase::Up { .. } => match self.liveness.poll(now) {
+                // What the connection has to say for itself already is as good a question.
+                Some(Act::SendPing) if self.write.has_urgent() => {}
                 Some(Act::SendPing) => {
                     self.report.counters.probes += 1;
                     self.write.push_urgent(PING, [Flight::Probe]);

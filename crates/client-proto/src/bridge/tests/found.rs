@@ -150,6 +150,69 @@ fn a_queue_of_withdrawn_commands_only_is_given_back_at_once() {
     let mut rig = Rig::new(parts());
     let tickets = [rig.incr("a"), rig.incr("b")];
     tickets.into_iter().for_each(|ticket| rig.bridge.abandon(ticket));
-    let snapshot = rig.bridge.snapshot(rig.now);
-    assert_eq!((snapshot.slots, snapshot.log_bytes), (0, 0));
+    let left = |rig: &Rig| {
+        let snapshot = rig.bridge.snapshot(rig.now);
+        (snapshot.slots, snapshot.log_bytes)
+    };
+    assert_eq!(left(&rig), (0, 0));
+    let (expires, withdrawn) = (rig.incr("a"), rig.incr("b"));
+    rig.bridge.abandon(withdrawn);
+    rig.now = rig.now + Duration::from_secs(5);
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(rig.sent_of(expires), Sent::No);
+    assert_eq!(left(&rig), (0, 0));
+}
+
+#[test]
+fn a_writer_that_comes_back_after_the_reply_leaves_nothing_behind() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let ticket = rig.incr("a");
+    let batch = rig.bridge.take_write(rig.now).unwrap();
+    rig.reply(b":1\r\n");
+    assert_eq!(rig.outcome(ticket), integer(1));
+    let count = batch.len();
+    rig.bridge.wrote(rig.now, batch, count);
+    assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+}
+
+#[test]
+fn a_transaction_whose_first_replies_come_before_its_last_byte_has_left_is_no_desync() {
+    let order = Order {
+        effect: SideEffect::NonIdempotent,
+        replies: 3,
+        deadline: at(9000),
+        flags: Flags::TRANSACTION,
+        bytes: 0,
+        room: None,
+    };
+    let mut rig = Rig::new(parts());
+    let transaction = |out: &mut crate::Encoder<'_>| {
+        out.command(&["MULTI"]);
+        out.command(&["INCR", "a"]);
+        out.command(&["EXEC"]);
+    };
+    rig.connect();
+    let ticket = rig.bridge.submit(rig.now, &order, transaction).unwrap().ticket.unwrap();
+    rig.write(40);
+    rig.reply(b"+OK\r\n+QUEUED\r\n");
+    assert_eq!(rig.bridge.link_state(), LinkState::Up);
+    rig.lose();
+    rig.connect();
+    rig.write(usize::MAX);
+    rig.reply(b"+OK\r\n+QUEUED\r\n");
+    assert!(rig.outcome(ticket).is_none(), "replies of the lost connection do not count");
+    rig.reply(b"*1\r\n:1\r\n");
+    assert!(matches!(rig.outcome(ticket), Some(Ok(Reply::Many(frames))) if frames.len() == 3));
+}
+
+#[test]
+fn probes_do_not_pile_up_while_nobody_writes_them() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    for _ in 0..3 {
+        rig.now = rig.bridge.poll_timeout().expect("an idle connection is asked");
+        rig.bridge.handle_timeout(rig.now);
+    }
+    assert_eq!(rig.write(usize::MAX), b"*1\r\n$4\r\nPING\r\n");
 }
