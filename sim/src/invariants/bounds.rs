@@ -1,0 +1,71 @@
+//! **Bounds hold.** What waits takes no more bytes than `backlog_bytes_max` when a command is accepted (a single larger
+//! command finds an empty backlog; what a loss puts back was accepted before). What is in flight takes no more
+//! commands than `in_flight_max` and no more bytes than `in_flight_bytes_max` plus the one command that crosses it.
+//! Whoever was called from the line for room has it. The log holds no more than what is not answered, twice, plus a
+//! fixed slack.
+
+use towline_client_proto::{Config, Snapshot};
+
+use super::{Violation, promise};
+
+/// Probes and credentials of the connection itself count with the commands in flight.
+const OWN_FLIGHTS_MAX: usize = 2;
+
+/// What the log may hold beyond twice the live bytes.
+const LOG_SLACK_BYTES: usize = 2 << 20;
+
+/// After a command of `bytes` was accepted while `before` bytes waited. Room that was promised stands, also if a loss
+/// has filled the backlog since.
+pub(crate) fn after_submit(
+    snapshot: &Snapshot,
+    config: &Config,
+    before: usize,
+    bytes: usize,
+    was_promised: bool,
+) -> Result<(), Violation> {
+    let max = config.backlog_bytes_max.max(bytes);
+    promise!(
+        snapshot.backlog_bytes <= max || was_promised,
+        "bounds",
+        "{bytes} bytes were accepted to {before}: {} wait, the bound is {max}",
+        snapshot.backlog_bytes
+    );
+    promise!(
+        snapshot.backlog_bytes == before + bytes,
+        "bounds",
+        "{bytes} bytes added to {before} are counted as {}",
+        snapshot.backlog_bytes
+    );
+    let live = snapshot.backlog_bytes + snapshot.in_flight_bytes;
+    promise!(
+        snapshot.log_bytes <= 2 * live + LOG_SLACK_BYTES,
+        "bounds",
+        "the log holds {} bytes for {live} live ones",
+        snapshot.log_bytes
+    );
+    Ok(())
+}
+
+/// After a writer took a batch.
+pub(crate) fn after_taking(snapshot: &Snapshot, config: &Config, largest: usize) -> Result<(), Violation> {
+    let max = config.in_flight_max.saturating_add(OWN_FLIGHTS_MAX);
+    promise!(
+        snapshot.in_flight_commands <= max,
+        "bounds",
+        "{} commands are in flight, the bound is {max}",
+        snapshot.in_flight_commands
+    );
+    let max = config.in_flight_bytes_max + largest;
+    promise!(
+        snapshot.in_flight_bytes <= max,
+        "bounds",
+        "{} bytes are in flight, the bound is {max}",
+        snapshot.in_flight_bytes
+    );
+    Ok(())
+}
+
+/// A caller was called from the line and found no room.
+pub(crate) fn promised_room(id: u64) -> Violation {
+    Violation::new("bounds", format!("{id} was called from the line for room and found none"))
+}
