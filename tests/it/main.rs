@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod blocking;
 #[cfg(test)]
+mod client_examples;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod config_values;

@@ -286,10 +286,32 @@ pub fn towline_binary() -> anyhow::Result<PathBuf> {
     built.clone().map_err(anyhow::Error::msg)
 }
 
+/// An example of the client: in `E2E_EXAMPLES`, or beside this test binary, brought up to date by cargo once.
+///
+/// # Errors
+/// Cargo cannot build them.
+pub fn example_binary(name: &str) -> anyhow::Result<PathBuf> {
+    static DIRECTORY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let built = DIRECTORY.get_or_init(|| build_examples().map_err(|error| format!("{error:#}")));
+    built.clone().map(|directory| directory.join(name)).map_err(anyhow::Error::msg)
+}
+
+fn build_examples() -> anyhow::Result<PathBuf> {
+    if let Some(path) = std::env::var_os("E2E_EXAMPLES").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    Ok(build(&["--package", "towline-client", "--examples"])?.join("examples"))
+}
+
 fn build_towline() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("E2E_TOWLINE").filter(|path| !path.is_empty()) {
         return Ok(path.into());
     }
+    Ok(build(&["--package", "towline"])?.join("towline"))
+}
+
+/// Builds `what` in the profile of this test binary; the directory of that profile.
+fn build(what: &[&str]) -> anyhow::Result<PathBuf> {
     // <target>/<profile>/deps/it-0123, or <target>/<profile>/differential
     let own = std::env::current_exe()?;
     let mut profile_directory = own.parent().context("a binary without a directory")?;
@@ -303,13 +325,15 @@ fn build_towline() -> anyhow::Result<PathBuf> {
     };
     let target = profile_directory.parent().context("no target directory")?;
     let output = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(["build", "--quiet", "--package", "towline", "--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--profile", profile])
+        .args(what)
+        .arg("--target-dir")
         .arg(target)
         .current_dir(checkout())
         .output()
-        .context("cannot start cargo to build towline")?;
+        .context("cannot start cargo to build what is tested")?;
     if !output.status.success() {
-        bail!("towline does not build:\n{}", String::from_utf8_lossy(&output.stderr));
+        bail!("{} does not build:\n{}", what.join(" "), String::from_utf8_lossy(&output.stderr));
     }
-    Ok(profile_directory.join("towline"))
+    Ok(profile_directory.to_owned())
 }

@@ -26,7 +26,7 @@ const STEPS: &[Step] = &[
     ("lists", |root| compatibility::check(root).map(finds)),
     ("deny", deny),
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
-    ("build", |root| cargo(root, &["build", "--workspace", "--bins"], &[])),
+    ("build", |root| cargo(root, &["build", "--workspace", "--bins", "--examples"], &[])),
     ("tests", tests),
     ("features", |root| cargo(root, &FEATURES, &[])),
     ("doctests", |root| cargo(root, &["test", "--workspace", "--doc"], &[])),
@@ -109,20 +109,24 @@ fn has_subcommand(root: &Path, name: &str) -> anyhow::Result<bool> {
 
 /// The tests with nextest where it is installed (a process for each test, faster), else with `cargo test`.
 fn tests(root: &Path) -> anyhow::Result<Outcome> {
+    let (binary, examples) = (built_binary("towline")?, built_binary("examples")?);
     if has_subcommand(root, "nextest")? {
         let arguments = ["nextest", "run", "--workspace", "--no-fail-fast", "--status-level", "fail"];
-        let binary = built_binary("towline")?;
-        let environment = [("NEXTEST_HIDE_PROGRESS_BAR", "1"), ("E2E_TOWLINE", binary.as_str())];
+        let environment = [
+            ("NEXTEST_HIDE_PROGRESS_BAR", "1"),
+            ("E2E_TOWLINE", binary.as_str()),
+            ("E2E_EXAMPLES", examples.as_str()),
+        ];
         let outcome = captured(root, &arguments, &environment)?;
         return Ok(outcome.map(|text| nextest_summary(&text)));
     }
     let arguments = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
-    let binary = built_binary("towline")?;
-    let outcome = captured(root, &arguments, &[("E2E_TOWLINE", binary.as_str())])?;
+    let outcome =
+        captured(root, &arguments, &[("E2E_TOWLINE", binary.as_str()), ("E2E_EXAMPLES", examples.as_str())])?;
     Ok(outcome.map(|text| libtest_summary(&text)))
 }
 
-/// The path of a binary of this workspace, built in the same profile as xtask itself.
+/// The path of a binary of this workspace, or of the directory with its examples, built in the same profile as xtask itself.
 fn built_binary(name: &str) -> anyhow::Result<String> {
     let own = std::env::current_exe().context("cannot tell where xtask is")?;
     let path = own.with_file_name(name);

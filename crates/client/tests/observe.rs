@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 use towline_client::transport::Target;
 use towline_client::{
     BackoffConfig, Blame, Client, ConnectOptions, ErrorKind, Event, Frame, LinkState, LivenessConfig,
-    LostCause, Peer, Policy, ProtocolChoice, Sent, Trouble, cmd,
+    LostCause, Peer, Policy, ProtocolChoice, Sent, ServerError, Trouble, cmd, pipe,
 };
 use towline_resp::frame::Decoder;
 
@@ -174,6 +174,24 @@ async fn a_command_that_nobody_watches_fails_where_it_can_be_seen() {
     assert_eq!(last.code(), Some("WRONGTYPE"));
     assert_eq!(seen.load(Ordering::Relaxed), 1);
     assert_eq!(client.metrics().unwatched_failed, 1);
+}
+
+#[tokio::test]
+async fn an_error_in_a_pipeline_is_reported_whether_its_reply_is_wanted_or_not() {
+    let address = serve(|_, name| match name {
+        "LPUSH" => Act::Reply("-WRONGTYPE not a list\r\n"),
+        name => pong(name).unwrap_or(Act::Reply(":1\r\n")),
+    })
+    .await;
+    let client = Client::open(options(address)).await.unwrap();
+    let two = || pipe().cmd("LPUSH").arg("k").arg("v").cmd("INCR").arg("n");
+    let results = two().results(&client).await.unwrap();
+    assert_eq!(results[0].as_ref().unwrap_err().code(), Some("WRONGTYPE"));
+    assert_eq!(results[1], Ok(Frame::Integer(1)));
+    let ignored = pipe().cmd("LPUSH").arg("k").arg("v").ignore().cmd("INCR").arg("n");
+    assert_eq!(ignored.query::<(i64,)>(&client).await.unwrap_err().code(), Some("WRONGTYPE"));
+    let (failed, n): (Result<i64, ServerError>, i64) = two().query(&client).await.unwrap();
+    assert_eq!((failed.unwrap_err().code(), n), ("WRONGTYPE", 1));
 }
 
 #[tokio::test]

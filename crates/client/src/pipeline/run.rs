@@ -8,7 +8,7 @@ use towline_resp::frame::Frame;
 use towline_spec::SideEffect;
 
 use super::{Entry, Pipeline};
-use crate::client::{Client, convert, reply_error};
+use crate::client::{Client, reply_error};
 use crate::value::FromReply;
 
 /// How a transaction ended, as far as its server said.
@@ -93,7 +93,10 @@ impl Pipeline {
         let mut results = Vec::with_capacity(outcomes.len());
         for outcome in outcomes {
             results.push(match outcome {
-                Some(outcome) => convert(outcome.await),
+                Some(outcome) => outcome.await.map(|reply| match reply {
+                    Reply::One(frame) => frame,
+                    Reply::Many(frames) => Frame::Array(frames),
+                }),
                 None => Ok(Frame::Null),
             });
         }
