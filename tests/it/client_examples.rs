@@ -60,3 +60,22 @@ fn backlog_policy() {
         ],
     );
 }
+
+#[test]
+fn pubsub() {
+    run(
+        "pubsub",
+        &[
+            "published order 1 to 2 subscriptions",
+            "published order 2 to 2 subscriptions",
+            "published order 3 to 2 subscriptions",
+            "channel: orders: order 1",
+            "pattern: orders: order 1",
+            "channel: orders: order 2",
+            "pattern: orders: order 2",
+            "channel: orders: order 3",
+            "pattern: orders: order 3",
+            "channel: returns: order 2",
+        ],
+    );
+}

@@ -8,6 +8,8 @@ mod blocking;
 #[cfg(test)]
 mod client_examples;
 #[cfg(test)]
+mod client_pubsub;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod config_values;

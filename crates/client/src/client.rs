@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::broadcast;
 use towline_client_proto::{
-    Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, Reply, RetryBudget, Sent,
-    encoded_len,
+    Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, PubSubConfig, Reply,
+    RetryBudget, Sent, encoded_len,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -24,7 +24,9 @@ use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use crate::driver::Owner;
 use crate::engine::Engine;
 use crate::options::{ConnectOptions, OptionsError};
+use crate::pubsub::Hub;
 use crate::trace;
+use crate::transport::Connector;
 use crate::url::UrlError;
 use crate::value::{FromReply, ReplyError};
 
@@ -43,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) command_timeout: Duration,
     is_idempotent_retried: bool,
     pub(crate) events: broadcast::Sender<Event>,
+    pub(crate) pubsub: Hub,
 }
 
 /// Events kept for a listener that is behind.
@@ -57,9 +60,25 @@ impl Drop for Inner {
     }
 }
 
-/// Starts an engine on the current runtime.
+/// Starts a client on the current runtime.
 pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
     let connector = options.connector()?;
+    let (engine, events) = start_engine(&options, connector.clone(), None)?;
+    Ok(Arc::new(Inner {
+        engine,
+        command_timeout: options.default_command_timeout(),
+        is_idempotent_retried: options.is_idempotent_retried(),
+        events,
+        pubsub: Hub::new(options, connector),
+    }))
+}
+
+/// Starts the engine of one connection on the current runtime.
+pub(crate) fn start_engine(
+    options: &ConnectOptions,
+    connector: Connector,
+    pubsub: Option<PubSubConfig>,
+) -> Result<(Arc<Engine>, broadcast::Sender<Event>), OptionsError> {
     let now = clock::now();
     let parts = Parts {
         config: options.engine_config().clone(),
@@ -69,16 +88,15 @@ pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError>
         budget: RetryBudget::new(now, *options.retry_budget_config()),
         seed: RandomState::new().hash_one(now),
     };
-    let engine = Arc::new(Engine::new(Bridge::new(parts, now)?));
+    let mut bridge = Bridge::new(parts, now)?;
+    if let Some(pubsub) = pubsub {
+        bridge = bridge.with_pubsub(pubsub, now);
+    }
+    let engine = Arc::new(Engine::new(bridge));
     let (events, _) = broadcast::channel(EVENTS_MAX);
-    let inner = Inner {
-        engine: Arc::clone(&engine),
-        command_timeout: options.default_command_timeout(),
-        is_idempotent_retried: options.is_idempotent_retried(),
-        events: events.clone(),
-    };
-    tokio::spawn(Owner::new(engine, connector, options, events).run());
-    Ok(Arc::new(inner))
+    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone());
+    tokio::spawn(owner.run());
+    Ok((engine, events))
 }
 
 impl std::fmt::Debug for Client {
@@ -229,6 +247,7 @@ impl Client {
     /// Sends one command.
     pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Frame, Error> {
         let profile = cmd.profile();
+        crate::shared::check(cmd, profile.effect)?;
         let order = self.order(cmd, profile.effect);
         let engine = &*self.inner.engine;
         match engine.exchange(order, |out| cmd.encode(out)).await? {

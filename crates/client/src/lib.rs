@@ -88,6 +88,8 @@ mod engine;
 mod observe;
 mod options;
 mod pipeline;
+mod pubsub;
+mod shared;
 mod trace;
 pub mod transport;
 mod url;
@@ -100,6 +102,9 @@ pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, 
 pub use observe::Events;
 pub use options::{ConnectOptions, OptionsError};
 pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
+pub use pubsub::{
+    BUFFER_BYTES_DEFAULT, DroppedTotals, Overflow, PubSubEvent, Subscription, SubscriptionBuilder,
+};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::{
     BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind, Event,

@@ -264,6 +264,11 @@ impl ConnectOptions {
         self.connect_timeout
     }
 
+    /// Whether a proxy answers, which carries no subscriptions.
+    pub(crate) fn is_proxy(&self) -> bool {
+        self.peer == Peer::Proxy
+    }
+
     /// Bounds and times of the engine.
     pub const fn engine_config(&self) -> &Config {
         &self.engine

@@ -173,6 +173,9 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 
 /// Refuses what would hold up everybody else on the connection.
 fn check(entries: &[Entry]) -> Result<(), Error> {
+    for Entry { cmd, .. } in entries {
+        crate::shared::check(cmd, cmd.effect())?;
+    }
     match entries.iter().find(|entry| entry.cmd.is_blocking()) {
         Some(entry) => Err(Error::misuse(format!(
             "{} blocks, so it cannot be in a pipeline that shares its connection: send it by itself",

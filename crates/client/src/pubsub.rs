@@ -1,0 +1,493 @@
+//! Publish and subscribe: streams of what is published, with nothing lost in silence.
+//!
+//! Owns [`Subscription`], what it yields, and the life of the connection that subscriptions share. Does **not** own
+//! what is subscribed on it and how that comes back after a loss (the bridge), nor anything about keyspace
+//! notifications: those are messages like others.
+//!
+//! Subscriptions never use the connection of commands: both protocols are served alike, a flood of messages delays no
+//! reply, and no confirmation can be taken for one. All subscriptions of a client share one connection, made for the
+//! first of them and closed some seconds after the last has gone.
+//!
+//! ```no_run
+//! use towline_client::{Client, PubSubEvent};
+//!
+//! # async fn run() -> Result<(), towline_client::Error> {
+//! let client = Client::connect("redis://localhost").await?;
+//!
+//! // Keyspace notifications, once the server has `notify-keyspace-events KEA`: what happens to keys of database 0.
+//! let mut keys = client.psubscribe(["__keyspace@0__:session:*"]).await?;
+//! while let Some(event) = keys.next().await {
+//!     match event {
+//!         PubSubEvent::Message { channel, payload, .. } => println!("{channel:?}: {payload:?}"),
+//!         // Some may be missing here: look at the keys themselves.
+//!         other => println!("{other:?}"),
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_core::Stream;
+use towline_client_proto::subscriptions::{Item, Kind, SubscriberId};
+use towline_client_proto::{Error, ErrorKind, Generation, LinkState, PubSubConfig, Sent, ServerError};
+
+pub use towline_client_proto::subscriptions::Overflow;
+
+use crate::client::{Client, start_engine};
+use crate::cmd::cmd;
+use crate::engine::{Engine, wake_owner};
+use crate::options::ConnectOptions;
+use crate::transport::Connector;
+
+/// Most bytes that wait for the reader of a [`Subscription`], unless it says otherwise: 8 MiB. That is how far a
+/// server with its default `client-output-buffer-limit pubsub 32mb 8mb 60` lets a subscriber fall behind for long, so
+/// that a reader who is slower than that would not have lasted without a buffer on this side either.
+pub const BUFFER_BYTES_DEFAULT: usize = 8 * 1024 * 1024;
+
+/// What a [`Subscription`] yields, in the order in which it happened.
+///
+/// A consumer that reads nothing but messages is right until the first loss. Everything else says where something may
+/// be missing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PubSubEvent {
+    /// A message.
+    Message {
+        /// The channel that it was published to.
+        channel: Bytes,
+        /// The pattern that it came by, if it did.
+        pattern: Option<Bytes>,
+        /// What was published.
+        payload: Bytes,
+    },
+    /// Messages may be missing here, because the connection was lost and the server keeps nothing for who is not
+    /// there. From here on none are, until the next such event. One for each name that was subscribed.
+    Gap {
+        /// The channel or the pattern.
+        name: Bytes,
+        /// The connection that the messages before it came by.
+        from: Generation,
+        /// The one that those after it come by; the same if the server ended the subscription for a while, as it does
+        /// when a shard channel's slot moves.
+        to: Generation,
+    },
+    /// Events are missing here, because the reader was too slow and its buffer full.
+    Dropped {
+        /// How many messages.
+        messages: u64,
+        /// How many [`Gap`](Self::Gap) and [`Refused`](Self::Refused) events.
+        others: u64,
+        /// The bytes of all of them, as the buffer counts.
+        bytes: u64,
+    },
+    /// The server no longer allows a subscription that it had confirmed: a permission was taken away. It is asked
+    /// again on the next connection, and a [`Gap`](Self::Gap) follows if it agrees then.
+    Refused {
+        /// The channel or the pattern.
+        name: Bytes,
+        /// Why.
+        error: ServerError,
+    },
+}
+
+impl From<Item> for PubSubEvent {
+    fn from(item: Item) -> Self {
+        match item {
+            Item::Message(message) => {
+                Self::Message { channel: message.channel, pattern: message.pattern, payload: message.payload }
+            }
+            Item::Gap(gap) => Self::Gap { name: gap.name, from: gap.from, to: gap.to },
+            Item::Refused(refused) => Self::Refused { name: refused.name, error: refused.error },
+            Item::Lagged(lagged) => {
+                Self::Dropped { messages: lagged.messages, others: lagged.others, bytes: lagged.bytes }
+            }
+        }
+    }
+}
+
+/// What was dropped from a [`Subscription`]'s buffer since its beginning; see [`PubSubEvent::Dropped`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct DroppedTotals {
+    /// Messages.
+    pub messages: u64,
+    /// Other events.
+    pub others: u64,
+    /// The bytes of all of them, as the buffer counts.
+    pub bytes: u64,
+}
+
+/// The connection that a client's subscriptions share.
+pub(crate) struct Hub {
+    options: ConnectOptions,
+    connector: Connector,
+    /// The engine of the connection. It ends by itself when it is not needed, and is made anew when it is.
+    engine: Mutex<Option<Arc<Engine>>>,
+}
+
+impl Hub {
+    pub(crate) const fn new(options: ConnectOptions, connector: Connector) -> Self {
+        Self { options, connector, engine: Mutex::new(None) }
+    }
+
+    /// A new subscriber, and a connection for it if there is none.
+    fn open(&self, bytes_max: usize, overflow: Overflow) -> Result<(Arc<Engine>, SubscriberId), Error> {
+        if self.options.is_proxy() {
+            return Err(Error::misuse("a proxy that shares its connections carries no subscriptions"));
+        }
+        let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = &*slot {
+            let mut state = engine.lock();
+            if !state.bridge.is_closed() {
+                let id = state.bridge.open_subscriber(bytes_max, overflow)?;
+                drop(state);
+                return Ok((Arc::clone(engine), id));
+            }
+        }
+        let (engine, _) = start_engine(&self.options, self.connector.clone(), Some(PubSubConfig::default()))
+            .map_err(|error| Error::misuse(error.to_string()))?;
+        let id = engine.lock().bridge.open_subscriber(bytes_max, overflow)?;
+        *slot = Some(Arc::clone(&engine));
+        Ok((engine, id))
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        let slot = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = slot.take() {
+            let now = engine.now();
+            let mut state = engine.lock();
+            state.bridge.close_if_unused(now);
+            wake_owner(state);
+        }
+    }
+}
+
+/// How a subscription is to be made; see [`Client::subscription`].
+#[derive(Debug, Clone)]
+#[must_use = "nothing is subscribed until `subscribe`, `psubscribe` or `ssubscribe`"]
+pub struct SubscriptionBuilder<'a> {
+    client: &'a Client,
+    bytes_max: usize,
+    overflow: Overflow,
+}
+
+impl SubscriptionBuilder<'_> {
+    /// Most bytes that wait for the reader: payloads and names, and 160 for each event. Default
+    /// [`BUFFER_BYTES_DEFAULT`].
+    pub const fn buffer_bytes_max(mut self, bytes: usize) -> Self {
+        self.bytes_max = bytes;
+        self
+    }
+
+    /// What is dropped when the buffer is full. Default: the oldest.
+    pub const fn overflow(mut self, overflow: Overflow) -> Self {
+        self.overflow = overflow;
+        self
+    }
+
+    /// As [`Client::subscribe`].
+    ///
+    /// # Errors
+    /// As [`Client::subscribe`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::subscribe`].
+    pub async fn subscribe<N: AsRef<[u8]>>(
+        self,
+        channels: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.open(Kind::Channel, channels).await
+    }
+
+    /// As [`Client::psubscribe`].
+    ///
+    /// # Errors
+    /// As [`Client::subscribe`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::subscribe`].
+    pub async fn psubscribe<N: AsRef<[u8]>>(
+        self,
+        patterns: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.open(Kind::Pattern, patterns).await
+    }
+
+    /// As [`Client::ssubscribe`].
+    ///
+    /// # Errors
+    /// As [`Client::ssubscribe`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::subscribe`].
+    pub async fn ssubscribe<N: AsRef<[u8]>>(
+        self,
+        channels: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.open(Kind::Shard, channels).await
+    }
+
+    async fn open<N: AsRef<[u8]>>(
+        self,
+        kind: Kind,
+        names: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        let inner = &self.client.inner;
+        let (engine, id) = inner.pubsub.open(self.bytes_max, self.overflow)?;
+        let mut subscription = Subscription { engine, id, kind, timeout: inner.command_timeout };
+        subscription.add(names).await?;
+        Ok(subscription)
+    }
+}
+
+impl Client {
+    /// Subscribes to channels. Returns once the server has confirmed every one of them: what is published after that
+    /// is seen.
+    ///
+    /// ```no_run
+    /// # async fn run(client: towline_client::Client) -> Result<(), towline_client::Error> {
+    /// use towline_client::PubSubEvent;
+    ///
+    /// let mut news = client.subscribe(["news", "weather"]).await?;
+    /// while let Some(event) = news.next().await {
+    ///     if let PubSubEvent::Message { channel, payload, .. } = event {
+    ///         println!("{channel:?}: {payload:?}");
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Nothing is subscribed in any of these cases. [`ErrorKind::Server`]: the server refuses a channel (`NOPERM`);
+    /// [`ErrorKind::Handshake`]: it refuses the connection for good; [`ErrorKind::Connect`]: no connection within the
+    /// command timeout, retryable; [`ErrorKind::Deadline`]: no confirmation within it; [`ErrorKind::Unavailable`]: a
+    /// dial failed, and the backlog policy does not wait, retryable; [`ErrorKind::Misuse`]: more names than
+    /// [`NAMES_MAX`](towline_client_proto::subscriptions::NAMES_MAX).
+    ///
+    /// # Cancel safety
+    /// Dropping it takes everything back.
+    pub async fn subscribe<N: AsRef<[u8]>>(
+        &self,
+        channels: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.subscription().subscribe(channels).await
+    }
+
+    /// Subscribes to patterns of channels: `news.*`, `h?llo`, `h[ae]llo`. A message that fits several patterns of one
+    /// subscription comes once for each, as the server sends it.
+    ///
+    /// # Errors
+    /// As [`Client::subscribe`].
+    ///
+    /// # Cancel safety
+    /// As [`Client::subscribe`].
+    pub async fn psubscribe<N: AsRef<[u8]>>(
+        &self,
+        patterns: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.subscription().psubscribe(patterns).await
+    }
+
+    /// Subscribes to shard channels, whose messages stay within one shard of a cluster (`SPUBLISH`).
+    ///
+    /// # Errors
+    /// As [`Client::subscribe`]; `MOVED` as well, if the channel's slot belongs to another node.
+    ///
+    /// # Cancel safety
+    /// As [`Client::subscribe`].
+    pub async fn ssubscribe<N: AsRef<[u8]>>(
+        &self,
+        channels: impl IntoIterator<Item = N>,
+    ) -> Result<Subscription, Error> {
+        self.subscription().ssubscribe(channels).await
+    }
+
+    /// A subscription with other bounds than the usual.
+    pub const fn subscription(&self) -> SubscriptionBuilder<'_> {
+        SubscriptionBuilder { client: self, bytes_max: BUFFER_BYTES_DEFAULT, overflow: Overflow::DropOldest }
+    }
+
+    /// `PUBLISH`: to how many subscribers of this server the message went. Never repeated when it may have been sent.
+    ///
+    /// # Errors
+    /// As [`Cmd::query`](crate::Cmd::query).
+    ///
+    /// # Cancel safety
+    /// As [`Cmd::query`](crate::Cmd::query).
+    pub async fn publish(&self, channel: impl AsRef<[u8]>, payload: impl AsRef<[u8]>) -> Result<u64, Error> {
+        cmd("PUBLISH").arg(channel.as_ref()).arg(payload.as_ref()).query(self).await
+    }
+
+    /// `SPUBLISH`, for shard channels; otherwise as [`Client::publish`].
+    ///
+    /// # Errors
+    /// As [`Cmd::query`](crate::Cmd::query).
+    ///
+    /// # Cancel safety
+    /// As [`Cmd::query`](crate::Cmd::query).
+    pub async fn spublish(&self, channel: impl AsRef<[u8]>, payload: impl AsRef<[u8]>) -> Result<u64, Error> {
+        cmd("SPUBLISH").arg(channel.as_ref()).arg(payload.as_ref()).query(self).await
+    }
+}
+
+/// Channels, patterns or shard channels, and what is published to them: a [`Stream`] of [`PubSubEvent`]s that ends only
+/// with its client's engine.
+///
+/// It survives lost connections and restarted servers: everything is subscribed again, and a [`PubSubEvent::Gap`]
+/// stands where messages may be missing. It lives on when the client is dropped; dropping it unsubscribes. Several
+/// subscriptions of one client may want the same channel: the server is asked once, and each gets every message.
+///
+/// A reader that is too slow loses the oldest messages, counted; memory stays within the buffer's bound.
+pub struct Subscription {
+    engine: Arc<Engine>,
+    id: SubscriberId,
+    kind: Kind,
+    /// How long the server may take to confirm.
+    timeout: Duration,
+}
+
+impl Subscription {
+    /// The next event; `None` when the engine has ended.
+    ///
+    /// # Cancel safety
+    /// Dropping it loses nothing.
+    pub async fn next(&mut self) -> Option<PubSubEvent> {
+        poll_fn(|cx| self.poll_event(cx)).await
+    }
+
+    /// The next event if it is there already.
+    pub fn try_next(&mut self) -> Option<PubSubEvent> {
+        match self.poll_event(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(event) => event,
+            Poll::Pending => None,
+        }
+    }
+
+    fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Option<PubSubEvent>> {
+        let item = self.engine.lock().bridge.poll_item(self.id, |left| renewed(left, cx));
+        item.map(|item| item.map(PubSubEvent::from))
+    }
+
+    /// Subscribes to further names of the same kind. Returns once the server has confirmed every one of them. If it
+    /// does not, the subscription stays as it was.
+    ///
+    /// # Errors
+    /// As [`Client::subscribe`].
+    ///
+    /// # Cancel safety
+    /// Dropping it takes the names back.
+    pub async fn add<N: AsRef<[u8]>>(&mut self, names: impl IntoIterator<Item = N>) -> Result<(), Error> {
+        let names: Vec<N> = names.into_iter().collect();
+        let pending = self.request(&names)?;
+        let confirmed = poll_fn(|cx| pending.poll(cx));
+        match tokio::time::timeout(self.timeout, confirmed).await {
+            Ok(settled) => settled,
+            Err(_) => Err(self.late()),
+        }
+    }
+
+    /// Asks for names. They are taken back when the result is dropped before it is settled.
+    fn request<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<Pending<'_>, Error> {
+        let mut state = self.engine.lock();
+        state.bridge.subscribe(self.id, self.kind, names)?;
+        wake_owner(state);
+        Ok(Pending(self))
+    }
+
+    /// Why a confirmation did not come in time.
+    fn late(&self) -> Error {
+        let state = self.engine.lock();
+        match &state.last_dial_error {
+            _ if state.bridge.link_state() == LinkState::Up => Error::new(ErrorKind::Deadline, Sent::Maybe),
+            Some(error) => Error::new(ErrorKind::Connect(error.to_string().into()), Sent::No),
+            None => {
+                let reason = format!("no connection within {:?}", self.timeout);
+                Error::new(ErrorKind::Connect(reason.into()), Sent::No)
+            }
+        }
+    }
+
+    /// Ends the subscription to some of its names, without waiting for the server. Messages of theirs that are in the
+    /// buffer already still come.
+    pub fn remove<N: AsRef<[u8]>>(&mut self, names: impl IntoIterator<Item = N>) {
+        let names: Vec<N> = names.into_iter().collect();
+        let mut state = self.engine.lock();
+        state.bridge.unsubscribe(self.id, self.kind, names);
+        wake_owner(state);
+    }
+
+    /// Bytes that wait for the reader, 160 for each event included.
+    pub fn buffered_bytes(&self) -> usize {
+        self.engine.lock().bridge.subscriber_load(self.id).0
+    }
+
+    /// What was dropped so far because the reader was too slow.
+    pub fn dropped(&self) -> DroppedTotals {
+        let (_, dropped) = self.engine.lock().bridge.subscriber_load(self.id);
+        DroppedTotals { messages: dropped.messages, others: dropped.others, bytes: dropped.bytes }
+    }
+}
+
+impl Stream for Subscription {
+    type Item = PubSubEvent;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<PubSubEvent>> {
+        self.poll_event(cx)
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        let now = self.engine.now();
+        let mut state = self.engine.lock();
+        state.bridge.close_subscriber(now, self.id);
+        wake_owner(state);
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("kind", &self.kind)
+            .field("buffered_bytes", &self.buffered_bytes())
+            .field("dropped", &self.dropped())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A request that is not settled. Dropping it takes the names back; once it is settled there are none to take back.
+struct Pending<'a>(&'a Subscription);
+
+impl Pending<'_> {
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        let Subscription { engine, id, .. } = self.0;
+        engine.lock().bridge.poll_subscribed(*id, |left| renewed(left, cx))
+    }
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.engine.lock();
+        state.bridge.cancel_subscribe(self.0.id);
+        wake_owner(state);
+    }
+}
+
+/// The waker to leave behind: the one that was there if it does.
+fn renewed(left: Option<Waker>, cx: &Context<'_>) -> Waker {
+    match left {
+        Some(waker) if waker.will_wake(cx.waker()) => waker,
+        _ => cx.waker().clone(),
+    }
+}
