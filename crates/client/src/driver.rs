@@ -22,6 +22,7 @@ use towline_sansio::Instant;
 use crate::clock;
 use crate::dialing::{DialRight, Dialing};
 use crate::engine::{Engine, State, Written, finish_write, write_batch};
+use crate::opinion::{self, Asking};
 use crate::options::ConnectOptions;
 use crate::transport::{ConnectError, Connector, Stream};
 
@@ -59,6 +60,8 @@ pub(crate) struct Owner {
     wakes: Vec<Waker>,
     /// Ends when other credentials are to be used than those of the present connection.
     rotation: Option<Rotation>,
+    /// A fresh connection that is asked about the present one's silence.
+    opinion: Option<(Generation, Asking)>,
 }
 
 /// Gives the credentials that replace the present ones, once they have changed.
@@ -145,6 +148,7 @@ impl Owner {
             timer: Timer::new(),
             wakes: Vec::new(),
             rotation: None,
+            opinion: None,
         }
     }
 
@@ -211,6 +215,7 @@ impl Owner {
 
     fn open(&mut self, generation: Generation, dialed: Dialed) -> Connection {
         let Dialed { stream, right, handshake } = dialed;
+        self.opinion = None;
         self.rotation = handshake.credentials.clone().zip(self.options.provider().cloned()).map(
             |(known, provider)| -> Rotation {
                 Box::pin(async move {
@@ -254,10 +259,28 @@ impl Owner {
         }
     }
 
+    /// Passes on what a fresh connection found.
+    fn poll_opinion(&mut self, cx: &mut Context<'_>) {
+        let Some((generation, asking)) = &mut self.opinion else { return };
+        let Poll::Ready(opinion) = asking.as_mut().poll(cx) else { return };
+        if let Some(opinion) = opinion {
+            self.engine.lock().bridge.second_opinion(*generation, opinion);
+        }
+        self.opinion = None;
+    }
+
+    /// Begins to ask a fresh connection.
+    fn ask(&mut self, generation: Generation, cx: &mut Context<'_>) {
+        let (connector, key) = (self.connector.clone(), Arc::clone(&self.target_key));
+        self.opinion = Some((generation, opinion::ask(connector, &self.options, key)));
+        cx.waker().wake_by_ref();
+    }
+
     /// Reads and writes until the connection is over.
     fn poll_serve(&mut self, cx: &mut Context<'_>, connection: &mut Connection) -> Poll<()> {
         let engine = Arc::clone(&self.engine);
         self.poll_rotation(cx);
+        self.poll_opinion(cx);
         for _ in 0..ROUNDS_MAX {
             let has_read = match connection.poll_read(cx) {
                 Poll::Ready(Ok(0)) => {
@@ -290,6 +313,9 @@ impl Owner {
             let now = engine.now();
             if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
                 state.bridge.handle_timeout(now);
+                if let Some(generation) = state.bridge.poll_second_opinion() {
+                    self.ask(generation, cx);
+                }
             }
             if !state.bridge.is_serving(connection.generation) || state.bridge.is_finished() {
                 self.publish(state);

@@ -86,6 +86,7 @@ mod dialing;
 mod driver;
 mod engine;
 mod observe;
+mod opinion;
 mod options;
 mod pipeline;
 mod pubsub;

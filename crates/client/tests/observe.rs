@@ -10,10 +10,11 @@ use bytes::BytesMut;
 use futures_core::Stream as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use towline_client::transport::Target;
 use towline_client::{
     BackoffConfig, Blame, Client, ConnectOptions, ErrorKind, Event, Frame, LinkState, LivenessConfig,
-    LostCause, Peer, Policy, ProtocolChoice, Sent, ServerError, Trouble, cmd, pipe,
+    LostCause, Peer, Policy, ProtocolChoice, SecondOpinion, Sent, ServerError, Trouble, cmd, pipe,
 };
 use towline_resp::frame::Decoder;
 
@@ -22,6 +23,8 @@ enum Act {
     Reply(&'static str),
     /// Says nothing, now or later.
     Silence,
+    /// Replies when it is told to.
+    OnNotice(Arc<Notify>, &'static str),
     Close,
 }
 
@@ -48,6 +51,10 @@ async fn converse(mut socket: TcpStream, number: usize, act: Arc<impl Fn(usize, 
             match act(number, std::str::from_utf8(name).unwrap()) {
                 Act::Reply(text) => socket.write_all(text.as_bytes()).await.unwrap(),
                 Act::Silence => {}
+                Act::OnNotice(notice, text) => {
+                    notice.notified().await;
+                    socket.write_all(text.as_bytes()).await.unwrap();
+                }
                 Act::Close => return,
             }
         }
@@ -155,6 +162,52 @@ async fn a_silent_server_is_noticed_while_the_owner_sleeps() {
     assert_eq!(error.diagnosis().unwrap().blame, Blame::NetworkSilent);
     assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
     assert_eq!(cmd("INCR").arg("n").query::<i64>(&client).await, Ok(1));
+}
+
+/// Gives a silent server up after `silence_max`, with a second opinion well before.
+fn doubtful(silence_max: Duration) -> LivenessConfig {
+    let second = SecondOpinion { ask_after: Duration::from_millis(20), ..SecondOpinion::default() };
+    LivenessConfig { silence_max, second_opinion: Some(second), ..LivenessConfig::default() }
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_but_does_not_answer_is_busy_and_gets_more_time() {
+    let notice = Arc::new(Notify::new());
+    let busy = Arc::clone(&notice);
+    let address = serve(move |number, name| match (number, name) {
+        (1, "INCR") => Act::OnNotice(Arc::clone(&busy), ":1\r\n"),
+        (1, name) => pong(name).unwrap(),
+        _ => Act::Silence,
+    })
+    .await;
+    let silence_max = Duration::from_millis(100);
+    let client = Client::open(options(address).liveness(doubtful(silence_max))).await.unwrap();
+    let incr = cmd("INCR").arg("n").query::<i64>(&client);
+    let mut incr = std::pin::pin!(incr);
+    // Without the opinion it would be over long before this.
+    assert!(tokio::time::timeout(5 * silence_max, &mut incr).await.is_err());
+    notice.notify_one();
+    assert_eq!(incr.await, Ok(1));
+    assert_eq!(client.metrics().second_opinions, 1);
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_is_given_up_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let act = |_, name: &str| pong(name).unwrap_or(Act::Silence);
+        converse(socket, 1, Arc::new(act)).await;
+    });
+    let patient = doubtful(Duration::from_secs(60));
+    let client = Client::open(options(address).liveness(patient)).await.unwrap();
+    let start = Instant::now();
+    let incr = cmd("INCR").arg("n").deadline(Duration::from_secs(30));
+    let error = incr.query::<i64>(&client).await.unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Lost(LostCause::Silent), Sent::Maybe));
+    assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use crate::diagnosis::Trouble;
 use crate::error::{ErrorKind, LostCause, Stage};
 use crate::generation::Generation;
 use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
-use crate::liveness::{Act, Liveness, LivenessConfig};
+use crate::liveness::{Act, Liveness, LivenessConfig, Opinion};
 use crate::policy::Outage;
 use crate::retry::{Decision, Failure};
 
@@ -56,6 +56,8 @@ pub(super) struct Link {
     doomed: Option<Loss>,
     down_since: Instant,
     outage: Outage,
+    /// A fresh connection is to be asked, and nobody was told so yet.
+    wants_opinion: bool,
 }
 
 /// Why a connection is over.
@@ -72,6 +74,7 @@ impl Link {
             doomed: None,
             down_since: now,
             outage: Outage::NeverConnected,
+            wants_opinion: false,
         }
     }
 
@@ -193,6 +196,7 @@ impl<W> Bridge<W> {
     fn come_up(&mut self, now: Instant, info: Box<Ready>) {
         self.backoff.connected(now);
         self.link.phase = Phase::Up { info: info.clone() };
+        self.link.wants_opinion = false;
         self.liveness = Liveness::new(now, self.liveness_config);
         self.flying_since = None;
         let backlog = self.queue.len() - self.queue_removed;
@@ -420,10 +424,27 @@ impl<W> Bridge<W> {
                     self.write.push_urgent(PING, [Flight::Probe]);
                 }
                 Some(Act::Dead(cause)) => self.lose(now, cause),
-                // Nobody dials for a second opinion yet, and without one the verdict falls as if there were none.
-                Some(Act::AskElsewhere) | None => {}
+                Some(Act::AskElsewhere) => {
+                    self.report.counters.second_opinions += 1;
+                    self.link.wants_opinion = true;
+                }
+                None => {}
             },
             _ => {}
+        }
+    }
+
+    /// Whether the owner should ask a fresh connection what it finds, and then say so by [`Bridge::second_opinion`]: the
+    /// generation that is in doubt. Said once for each silence.
+    pub fn poll_second_opinion(&mut self) -> Option<Generation> {
+        std::mem::take(&mut self.link.wants_opinion).then_some(self.generation)
+    }
+
+    /// What a fresh connection found about connection `generation`. The verdict falls with the next
+    /// [`Bridge::handle_timeout`]. Without a word it falls as if nobody had been asked.
+    pub fn second_opinion(&mut self, generation: Generation, opinion: Opinion) {
+        if generation == self.generation && self.link.is_up() {
+            self.liveness.on_opinion(opinion);
         }
     }
 

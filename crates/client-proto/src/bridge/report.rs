@@ -152,6 +152,8 @@ counters! {
     reads,
     /// Callers woken.
     wakes,
+    /// Fresh connections that were to say whether a silent server is busy or gone.
+    second_opinions,
 }
 
 /// The state of a bridge at one moment.
