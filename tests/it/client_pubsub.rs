@@ -308,7 +308,9 @@ async fn a_subscription_outlives_its_client_and_leaves_nothing_behind() {
         assert_eq!(next(&mut subscription).await, message("c", None, "2"));
 
         let client = Client::open(options(&server, setting.1)).await.unwrap();
+        assert!(client.pubsub_snapshot().is_none());
         drop(client.subscribe(["d"]).await.unwrap());
+        assert_eq!(client.pubsub_snapshot().unwrap().counters.connections, 1);
         drop((client, subscription));
         let is_alone = move || match conn.call(&["CLIENT", "LIST"]).unwrap() {
             Value::Bulk(text) => text.iter().filter(|byte| **byte == b'\n').count() == 1,

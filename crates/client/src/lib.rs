@@ -59,6 +59,12 @@
 //! Every future here may be dropped at any time. A command that the connection has not taken is withdrawn and never
 //! sent; of one that it has, the reply is read and dropped. Nobody else ever gets it.
 //!
+//! # Subscriptions
+//!
+//! [`Client::subscribe`] gives a stream of what is published. It has a connection of its own, survives its losses, and has
+//! an event in the place of everything that is missing: [`PubSubEvent::Gap`] and [`PubSubEvent::Dropped`]. A slow reader
+//! costs 8 MiB at most ([`SubscriptionBuilder::buffer_bytes_max`]).
+//!
 //! # Observing
 //!
 //! [`Client::events`] is one ordered stream of what happens to the connection, [`Client::snapshot`] its state (as JSON,

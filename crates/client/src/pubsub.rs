@@ -37,11 +37,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_core::Stream;
 use towline_client_proto::subscriptions::{Item, Kind, SubscriberId};
-use towline_client_proto::{Error, ErrorKind, Generation, LinkState, PubSubConfig, Sent, ServerError};
+use towline_client_proto::{
+    Error, ErrorKind, Generation, LinkState, PubSubConfig, Sent, ServerError, Snapshot,
+};
 
 pub use towline_client_proto::subscriptions::Overflow;
 
 use crate::client::{Client, start_engine};
+use crate::clock;
 use crate::cmd::cmd;
 use crate::engine::{Engine, wake_owner};
 use crate::options::ConnectOptions;
@@ -160,13 +163,21 @@ impl Hub {
     }
 }
 
+impl Hub {
+    fn snapshot(&self) -> Option<Snapshot> {
+        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = slot.as_ref()?.lock();
+        (!state.bridge.is_closed()).then(|| state.bridge.snapshot(clock::now()))
+    }
+}
+
 impl Drop for Hub {
     fn drop(&mut self) {
         let slot = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(engine) = slot.take() {
             let now = engine.now();
             let mut state = engine.lock();
-            state.bridge.close_if_unused(now);
+            state.bridge.close_when_unused(now);
             wake_owner(state);
         }
     }
@@ -311,6 +322,12 @@ impl Client {
         channels: impl IntoIterator<Item = N>,
     ) -> Result<Subscription, Error> {
         self.subscription().ssubscribe(channels).await
+    }
+
+    /// The state of the connection that the subscriptions share, as [`Client::snapshot`] is that of the commands'; `None`
+    /// if there is none.
+    pub fn pubsub_snapshot(&self) -> Option<Snapshot> {
+        self.inner.pubsub.snapshot()
     }
 
     /// A subscription with other bounds than the usual.

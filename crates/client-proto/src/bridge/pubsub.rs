@@ -356,9 +356,11 @@ impl<W> Bridge<W> {
         subscriber.map_or_else(Default::default, |it| (it.outbox.bytes(), it.outbox.dropped()))
     }
 
-    /// Ends the bridge if nobody has subscribed.
-    pub fn close_if_unused(&mut self, now: Instant) {
-        if self.pubsub.as_ref().is_some_and(|pubsub| pubsub.subscribers.is_empty()) {
+    /// Ends the bridge as soon as nobody has subscribed, at once if nobody has: no further subscriber will come.
+    pub fn close_when_unused(&mut self, now: Instant) {
+        let Some(pubsub) = &mut self.pubsub else { return };
+        pubsub.linger = Duration::ZERO;
+        if pubsub.subscribers.is_empty() {
             self.close(now);
         }
     }

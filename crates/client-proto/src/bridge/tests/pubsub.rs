@@ -233,6 +233,22 @@ fn without_a_subscriber_the_bridge_lingers_and_ends() {
 }
 
 #[test]
+fn a_bridge_that_gets_no_further_subscriber_ends_with_the_last() {
+    let mut rig = Rig::for_pubsub(parts());
+    let id = rig.subscriber();
+    rig.subscribe(id, &["a"]);
+    rig.connect();
+    rig.serve();
+    rig.bridge.close_when_unused(rig.now);
+    rig.publish("a", "still here");
+    assert_eq!(rig.payload(id), "still here");
+    rig.bridge.close_subscriber(rig.now, id);
+    assert_eq!(rig.bridge.poll_timeout(), Some(rig.now));
+    rig.bridge.handle_timeout(rig.now);
+    assert!(rig.bridge.is_finished());
+}
+
+#[test]
 fn the_end_is_told_after_what_is_queued() {
     let mut rig = Rig::for_pubsub(parts());
     let id = rig.subscriber();
