@@ -14,6 +14,9 @@ use crate::world::{What, World};
 pub(crate) struct Caller {
     /// It waits for room to submit this.
     room: Option<(RoomTicket, u64, Command)>,
+    /// It was called from the line, when this many commands had been put back to the queue; `None`: more of them are
+    /// on their way.
+    promise: Option<u64>,
     /// It submits nothing more.
     pub(crate) is_done: bool,
 }
@@ -119,7 +122,10 @@ impl World {
         self.records.insert(id, record);
         let snapshot = self.bridge.snapshot(self.now);
         let config = &self.plan.config;
-        let result = invariants::bounds::after_submit(&snapshot, config, before, bytes, room.is_some());
+        let promise = room.and_then(|_| self.callers[caller].promise);
+        // What was put back since the promise may have filled the backlog.
+        let is_bounded = room.is_none() || promise.is_some() && promise == self.put_back();
+        let result = invariants::bounds::after_submit(&snapshot, config, before, bytes, is_bounded);
         self.check(result);
         if let Some(ticket) = submitted.ticket {
             self.live.insert(id, ticket);
@@ -163,7 +169,7 @@ impl World {
     }
 
     /// Whether it is the caller's turn: then it submits.
-    fn look_for_room(&mut self, caller: usize) {
+    pub(crate) fn look_for_room(&mut self, caller: usize) {
         let Some((ticket, waiter, command)) = self.callers[caller].room.take() else { return };
         let fresh = self.new_waiter();
         let is_its_turn = self.bridge.poll_room(ticket, || fresh);
@@ -201,13 +207,22 @@ impl World {
                 }
             }
             Target::Room(caller) => {
-                if self.work.chance(80) {
+                self.callers[caller].promise = self.put_back();
+                if self.work.chance(60) {
                     self.look_for_room(caller);
                 } else {
-                    self.after_pause(Duration::from_micros(500), What::Caller(caller));
+                    let pause = self.work.millis(0, 30);
+                    self.after_pause(pause, What::Look(caller));
                 }
             }
         }
+    }
+
+    /// How many commands were put back to the queue so far; `None`: some are about to be.
+    fn put_back(&self) -> Option<u64> {
+        let counters = self.bridge.counters();
+        let is_settled = self.bridge.snapshot(self.now).delayed_commands == 0;
+        is_settled.then_some(counters.replayed + counters.repeated + counters.refused_retried)
     }
 
     fn one_live(&mut self) -> Option<u64> {
@@ -253,12 +268,15 @@ impl World {
     fn abandon_one(&mut self) {
         let Some(id) = self.one_live().filter(|id| self.probe != Some(*id)) else { return };
         let Some(ticket) = self.live.remove(&id) else { return };
-        self.trace.line(self.now, format_args!("abandon {id}"));
+        // Callers that keep their own time ask for the error first.
+        let is_told = self.work.chance(50);
+        let told = is_told.then(|| self.bridge.explain(self.now, ticket, ErrorKind::Deadline).sent());
+        self.trace.line(self.now, format_args!("abandon {id}, told {told:?}"));
         self.bridge.abandon(ticket);
         self.wakes.abandoned(id);
         self.spent.push(ticket);
         if let Some(record) = self.records.get_mut(&id) {
-            record.was_withdrawn = !record.was_handed_out;
+            record.was_withdrawn = !record.was_handed_out || told == Some(Sent::No);
             record.ending = Some(Ending::Abandoned);
         }
     }

@@ -196,7 +196,7 @@ pub(crate) struct Record {
     pub(crate) kernel_took: u32,
     /// Which they were, once for each time.
     pub(crate) taken_by: Vec<u64>,
-    /// It was abandoned before any writer had its bytes.
+    /// It was abandoned before any writer had its bytes, or its caller was told that it was not sent.
     pub(crate) was_withdrawn: bool,
     pub(crate) ending: Option<Ending>,
 }

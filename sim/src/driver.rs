@@ -167,8 +167,16 @@ impl World {
         let result = self.note_handed_out(generation, &bytes);
         self.check(result);
         let snapshot = self.bridge.snapshot(self.now);
-        let result = invariants::bounds::after_taking(&snapshot, &self.plan.config, self.largest_command());
+        let largest = self.largest_command();
+        let result = invariants::bounds::after_taking(&snapshot, &self.plan.config, largest);
         self.check(result);
+        let conn = self.conns.get_mut(&generation);
+        if conn
+            .is_some_and(|conn| snapshot.in_flight_bytes > 0 && std::mem::take(&mut conn.begins_with_backlog))
+        {
+            let result = invariants::bounds::first_window(&snapshot, &self.plan.config, largest);
+            self.check(result);
+        }
         self.writer = Some(Writer { generation, batch, count: 0 });
         let pause = self.writer_pause();
         self.after_pause(pause, What::Kernel);
@@ -285,7 +293,14 @@ impl World {
     ) {
         let before = is_stale.then(|| invariants::stale::Digest::of(self));
         self.delivering = Some(generation);
+        let was_up = self.bridge.link_state() == LinkState::Up;
         self.bridge.deliver(self.now, Generation(generation), frames);
+        if !was_up && self.bridge.link_state() == LinkState::Up {
+            let backlog = self.bridge.snapshot(self.now).backlog_commands;
+            if let Some(conn) = self.conns.get_mut(&generation) {
+                conn.begins_with_backlog = backlog > 0;
+            }
+        }
         if let Some(error) = broken {
             self.bridge.broken(self.now, Generation(generation), error);
         }

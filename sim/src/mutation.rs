@@ -18,8 +18,22 @@ macro_rules! guards {
 
 impl Mutation {
     /// Every guard.
-    pub const ALL: &'static [Self] =
-        guards![generation, byte_accounting, culling, tier_order, retry_class, requeue_order, orphans,];
+    pub const ALL: &'static [Self] = guards![
+        generation,
+        byte_accounting,
+        culling,
+        tier_order,
+        retry_class,
+        requeue_order,
+        orphans,
+        writer_settles,
+        sent_memory,
+        whole_replies,
+        promised_room,
+        expired_place,
+        window,
+        pace,
+    ];
 
     /// The guard of this name.
     pub fn named(name: &str) -> Option<Self> {

@@ -54,6 +54,8 @@ pub(crate) struct Conn {
     pub(crate) spoils_down: bool,
     /// The client got, or may get, what a server does not send.
     pub(crate) has_lied: bool,
+    /// It came up with a backlog of which nothing was sent yet.
+    pub(crate) begins_with_backlog: bool,
     /// It was set up after the end of all trouble.
     pub(crate) is_of_calm: bool,
 }
@@ -78,6 +80,7 @@ impl Conn {
             spoils_up: false,
             spoils_down: false,
             has_lied: false,
+            begins_with_backlog: false,
             is_of_calm,
         }
     }

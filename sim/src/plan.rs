@@ -59,8 +59,12 @@ pub(crate) enum Fault {
     SlowWriters(u64, Duration),
     /// The client's task gets no processor for so long.
     Starve(Duration),
+    /// The server executes a command, and then nothing for a while.
+    BusyAfter(u64, Duration),
     /// The credentials are renewed in place.
     Reauth,
+    /// The credentials are wrong for so long.
+    WrongPassword(Duration),
     /// A planned handoff holds commands back for so long, with this cap on what it adds to deadlines.
     Hold(Duration, Duration),
     /// The connection is left on purpose.
@@ -109,6 +113,11 @@ const PASSWORD: &str = "open";
 /// The credentials that such a server wants.
 pub(crate) fn credentials() -> Credentials {
     Credentials::password(PASSWORD)
+}
+
+/// Credentials that it refuses.
+pub(crate) fn wrong_credentials() -> Credentials {
+    Credentials::password("shut")
 }
 
 impl Plan {
@@ -221,7 +230,7 @@ fn liveness(draw: &mut Draw) -> LivenessConfig {
 }
 
 fn fault(draw: &mut Draw, has_password: bool, is_over_resp3: bool) -> Fault {
-    match draw.range(0, 27) {
+    match draw.range(0, 29) {
         0 => Fault::Fin,
         1..=2 => Fault::Reset,
         3 => Fault::HalfOpen,
@@ -237,12 +246,13 @@ fn fault(draw: &mut Draw, has_password: bool, is_over_resp3: bool) -> Fault {
         }
         15 => Fault::Busy(draw.millis(1, 400)),
         16..=17 => {
-            let refusal = draw.pick(&[0, 1, 2, 3]);
-            let refusal = match refusal {
-                0 => Refusal::Loading,
-                1 => Refusal::TryAgain,
-                2 => Refusal::ReadOnly,
-                _ => Refusal::OutOfMemory,
+            let refusal = match draw.range(0, 6) {
+                0..=1 => Refusal::Loading,
+                2 => Refusal::TryAgain,
+                3 => Refusal::ReadOnly,
+                4 => Refusal::OutOfMemory,
+                5 => Refusal::Text("ERR max number of clients reached".to_owned()),
+                _ => Refusal::Text("MOVED 1 other:1".to_owned()),
             };
             Fault::Refuse(refusal, draw.range(0, 8), draw.range(1, 12))
         }
@@ -254,6 +264,8 @@ fn fault(draw: &mut Draw, has_password: bool, is_over_resp3: bool) -> Fault {
         23 => Fault::ExtraReply,
         24..=25 => Fault::SlowWriters(draw.range(1, 4), draw.millis(1, 200)),
         26 => Fault::Starve(draw.millis(1, 400)),
+        28 => Fault::BusyAfter(draw.range(0, 12), draw.millis(1, 300)),
+        29 if has_password => Fault::WrongPassword(draw.millis(1, 500)),
         27 if has_password && draw.chance(60) => Fault::Reauth,
         27 if draw.chance(50) => Fault::Hold(draw.millis(1, 300), draw.millis(1, 300)),
         _ => Fault::PlannedLoss,

@@ -9,7 +9,7 @@ use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
 use crate::invariants;
-use crate::plan::{Fault, GARBAGE, credentials};
+use crate::plan::{Fault, GARBAGE, credentials, wrong_credentials};
 use crate::world::{What, World};
 
 impl World {
@@ -224,6 +224,13 @@ impl World {
             Fault::Starve(time) => self.starved_until = self.now + time,
             Fault::Hold(time, cap) => self.begin_hold(time, cap),
             Fault::Reauth => self.bridge.reauthenticate(credentials()),
+            Fault::WrongPassword(time) => {
+                self.bridge.reauthenticate(wrong_credentials());
+                self.after_pause(time, What::RightPassword);
+            }
+            Fault::BusyAfter(after, time) => {
+                self.model.trouble(Trouble::new(Wrong::BusyAfter(time)).after(after));
+            }
             Fault::Push => {
                 let push = Frame::Push(vec![Frame::Bulk(Bytes::from_static(b"news")), Frame::Integer(1)]);
                 self.model.push(self.now, ConnectionId(generation), &push);
@@ -244,6 +251,13 @@ impl World {
             }
             let mut frames = vec![Frame::Simple(Bytes::from_static(b"OK"))];
             self.deliver(generation, &mut frames, None, false);
+        }
+    }
+
+    /// The client gets the right credentials.
+    pub(crate) fn right_password(&mut self) {
+        if self.plan.handshake.credentials.is_some() {
+            self.bridge.reauthenticate(credentials());
         }
     }
 
@@ -280,6 +294,9 @@ impl World {
         self.model.refuse_connections(false);
         (self.dials_fail, self.dials_hang, self.slow_writers) = (0, 0, (0, Duration::ZERO));
         self.starved_until = self.now;
+        // Of a server that is busy after some command, the world does not know until when.
+        self.busy_until = self.busy_until.max(self.now + Duration::from_millis(400));
+        self.right_password();
         for conn in self.conns.values_mut() {
             conn.up.cut_at = None;
             conn.down.cut_at = None;

@@ -82,7 +82,22 @@ macro_rules! mutants {
     };
 }
 
-mutants![generation, byte_accounting, culling, tier_order, retry_class, requeue_order, orphans];
+mutants![
+    generation,
+    byte_accounting,
+    culling,
+    tier_order,
+    retry_class,
+    requeue_order,
+    orphans,
+    writer_settles,
+    sent_memory,
+    whole_replies,
+    promised_room,
+    expired_place,
+    window,
+    pace,
+];
 
 fn expect_broken(guard: &str) {
     let mutation = Mutation::named(guard);

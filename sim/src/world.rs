@@ -52,10 +52,14 @@ pub(crate) enum What {
     ServerUp,
     /// A caller does something.
     Caller(usize),
+    /// A caller that was called from the line looks for room.
+    Look(usize),
     /// A caller asks for an outcome.
     Poll(u64),
     /// Number so many of the plan's faults.
     Fault(usize),
+    /// The credentials are right again.
+    RightPassword,
     /// A planned handoff ends its hold.
     EndHold,
     /// An event of a connection that is over.
@@ -265,8 +269,10 @@ impl World {
             What::ServerTimer => self.server_timer(),
             What::ServerUp => self.model.refuse_connections(false),
             What::Caller(caller) => self.caller(caller),
+            What::Look(caller) => self.look_for_room(caller),
             What::Poll(id) => self.poll(id),
             What::Fault(index) => self.fault(index),
+            What::RightPassword => self.right_password(),
             What::EndHold => self.end_hold(),
             What::Late(generation, late) => self.late(generation, late),
             What::Calm => self.calm(),

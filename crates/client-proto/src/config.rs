@@ -71,6 +71,20 @@ pub struct Guards {
     pub requeue_order: bool,
     /// A reply is given to the command whose turn it is, also when its caller has gone.
     pub orphans: bool,
+    /// The fate of what a writer has is decided when it comes back, not when the loss is reported.
+    pub writer_settles: bool,
+    /// An attempt that may have run is not forgotten when the next one is not sent.
+    pub sent_memory: bool,
+    /// A unit that is sent again needs all of its replies again.
+    pub whole_replies: bool,
+    /// Room that was promised to one caller is not given to another.
+    pub promised_room: bool,
+    /// The reply of an expired command is waited for before the next one's.
+    pub expired_place: bool,
+    /// No more is in flight than the bounds allow.
+    pub window: bool,
+    /// A backlog begins to leave in a small window.
+    pub pace: bool,
 }
 
 impl Default for Guards {
@@ -83,6 +97,13 @@ impl Default for Guards {
             retry_class: true,
             requeue_order: true,
             orphans: true,
+            writer_settles: true,
+            sent_memory: true,
+            whole_replies: true,
+            promised_room: true,
+            expired_place: true,
+            window: true,
+            pace: true,
         }
     }
 }

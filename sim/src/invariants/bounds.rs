@@ -1,6 +1,7 @@
 //! **Bounds hold.** What waits takes no more bytes than `backlog_bytes_max` when a command is accepted (a single larger
 //! command finds an empty backlog; what a loss puts back was accepted before). What is in flight takes no more
-//! commands than `in_flight_max` and no more bytes than `in_flight_bytes_max` plus the one command that crosses it.
+//! commands than `in_flight_max` and no more bytes than `in_flight_bytes_max` plus the one command that crosses it; a backlog begins to leave in a
+//! window of `pace_bytes_initial`.
 //! Whoever was called from the line for room has it. The log holds no more than what is not answered, twice, plus a
 //! fixed slack.
 
@@ -21,11 +22,11 @@ pub(crate) fn after_submit(
     config: &Config,
     before: usize,
     bytes: usize,
-    was_promised: bool,
+    is_bounded: bool,
 ) -> Result<(), Violation> {
     let max = config.backlog_bytes_max.max(bytes);
     promise!(
-        snapshot.backlog_bytes <= max || was_promised,
+        snapshot.backlog_bytes <= max || !is_bounded,
         "bounds",
         "{bytes} bytes were accepted to {before}: {} wait, the bound is {max}",
         snapshot.backlog_bytes
@@ -60,6 +61,18 @@ pub(crate) fn after_taking(snapshot: &Snapshot, config: &Config, largest: usize)
         snapshot.in_flight_bytes <= max,
         "bounds",
         "{} bytes are in flight, the bound is {max}",
+        snapshot.in_flight_bytes
+    );
+    Ok(())
+}
+
+/// After the first batch of a connection that came up with a backlog.
+pub(crate) fn first_window(snapshot: &Snapshot, config: &Config, largest: usize) -> Result<(), Violation> {
+    let max = config.pace_bytes_initial + largest;
+    promise!(
+        snapshot.in_flight_bytes <= max,
+        "bounds",
+        "the backlog begins to leave with {} bytes, the first window is {max}",
         snapshot.in_flight_bytes
     );
     Ok(())

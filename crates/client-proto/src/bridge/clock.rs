@@ -196,6 +196,9 @@ impl<W> Bridge<W> {
             // A writer has its bytes, or the kernel has: they will not be called back.
             self.fail_as(now, index, kind, stage, Sent::Maybe);
         }
+        if !self.config.guards.expired_place {
+            self.in_flight.retain(|flight| !matches!(flight, Flight::Expired { .. }));
+        }
     }
 
     fn scan_delayed(&mut self, now: Instant, scan: &mut Scan) {

@@ -173,6 +173,7 @@ impl<W> Bridge<W> {
     fn has_window(&self) -> bool {
         let bytes_max = self.config.in_flight_bytes_max.min(self.write.pace.unwrap_or(usize::MAX));
         self.in_flight.is_empty()
+            || !self.config.guards.window
             || (self.in_flight_bytes < bytes_max && self.in_flight.len() < self.config.in_flight_max)
     }
 

@@ -203,7 +203,7 @@ impl<W> Bridge<W> {
         if backlog > 0 && self.config.guards.culling {
             self.cull(now);
         }
-        self.write.pace = (backlog > 0).then_some(self.config.pace_bytes_initial);
+        self.write.pace = (backlog > 0 && self.config.guards.pace).then_some(self.config.pace_bytes_initial);
         if let Some(pubsub) = &mut self.pubsub {
             pubsub.on_connected(self.generation);
         }
@@ -243,7 +243,7 @@ impl<W> Bridge<W> {
         if self.link.doomed.is_none() {
             self.link.doomed = Some(Loss { cause, handshake });
         }
-        if !self.write.is_out() {
+        if !self.write.is_out() || !self.config.guards.writer_settles {
             self.finish_loss(now);
         }
     }
@@ -365,15 +365,18 @@ impl<W> Bridge<W> {
             self.fail(now, index, ErrorKind::Lost(cause), stage);
             return false;
         }
-        let heard = self.partial.remove(&index).map_or(0, |frames| frames.len());
+        let heard = self.partial.remove(&index).filter(|_| self.config.guards.whole_replies);
+        let heard = heard.map_or(0, |frames| frames.len());
         let Some(slot) = self.slots.at_mut(index) else { return false };
         slot.place = Place::Queue;
         if let State::Pending(pending) = &mut slot.state {
             // The next connection answers the unit from its first command on.
             pending.replies += u32::try_from(heard).unwrap_or(0);
         }
-        if stage == Stage::OnWire {
+        if stage == Stage::OnWire && self.config.guards.sent_memory {
             slot.attempts.add_possible();
+        } else if stage == Stage::OnWire {
+            slot.attempts.add_refused();
         }
         self.unsent_bytes += len as usize;
         true

@@ -145,7 +145,8 @@ impl<W> Bridge<W> {
 
     /// Whether so many bytes more may wait. A single command that is larger than the bound finds an empty backlog.
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        let taken = self.unsent_bytes + self.room.reserved();
+        let promised = if self.config.guards.promised_room { self.room.reserved() } else { 0 };
+        let taken = self.unsent_bytes + promised;
         taken == 0 || taken + bytes <= self.config.backlog_bytes_max
     }
 
