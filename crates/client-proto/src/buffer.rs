@@ -109,15 +109,16 @@ impl Log {
 
     /// The block to append `room` bytes to.
     fn open_block(&mut self, room: usize) -> &mut Block {
-        let fits = self
-            .blocks
-            .back()
-            .is_some_and(|block| block.open && matches!(block.data, Data::Own(_)) && block.len < BLOCK_BYTES);
+        // Filled to the last command that fits: room left behind would be a quarter of what a long backlog costs.
+        let fits = self.blocks.back().is_some_and(|block| {
+            block.open
+                && matches!(&block.data, Data::Own(data) if data.capacity().saturating_sub(block.len) >= room)
+        });
         if !fits {
             self.close();
             let mut data = self.spares.pop().unwrap_or_default();
             if data.capacity() < room {
-                data.reserve_exact(room.max(BLOCK_BYTES + BLOCK_BYTES / 4));
+                data.reserve_exact(room.max(BLOCK_BYTES));
             }
             self.blocks.push_back(Block { start: self.end, len: 0, open: true, data: Data::Own(data) });
         }
