@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use towline_admission::BackoffConfig;
 use towline_client_proto::{
-    Config, Credentials, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice, RetryBudgetConfig,
+    Config, Credentials, FlushOrder, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
+    RetryBudgetConfig,
 };
 use towline_faults::model::{Keep, ModelConfig, Refusal};
 
@@ -205,6 +206,7 @@ fn config(draw: &mut Draw) -> Config {
     config.in_flight_bytes_max = draw.pick(&[60, 500, 10_000, 1 << 20]);
     config.in_flight_max = draw.pick(&[1, 2, 8, 64, 1 << 20]);
     config.pace_bytes_initial = draw.pick(&[40, 300, 65_536]);
+    config.flush_order = draw.pick(&[FlushOrder::InOrder, FlushOrder::InOrder, FlushOrder::FreshFirst]);
     config.tick = draw.millis(1, 20);
     config.events_max = draw.size(1, 16);
     config.backoff = BackoffConfig {

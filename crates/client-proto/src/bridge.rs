@@ -209,6 +209,8 @@ pub struct Bridge<W> {
     queue: VecDeque<u32>,
     /// Withdrawn commands among them.
     queue_removed: usize,
+    /// So many at the front waited through an outage, and those behind them may go first.
+    queue_old: usize,
     in_flight: VecDeque<Flight>,
     in_flight_bytes: usize,
     /// Bytes of commands whose last byte the kernel has not taken.
@@ -270,6 +272,7 @@ impl<W> Bridge<W> {
             log: Log::default(),
             queue: VecDeque::new(),
             queue_removed: 0,
+            queue_old: 0,
             in_flight: VecDeque::new(),
             in_flight_bytes: 0,
             unsent_bytes: 0,
@@ -372,13 +375,17 @@ impl<W> Bridge<W> {
             return;
         }
         let slots = &mut self.slots;
+        let (mut at, old, mut old_removed) = (0, self.queue_old, 0);
         self.queue.retain(|index| {
             let is_live = !matches!(slots.at(*index).map(|slot| &slot.state), Some(State::Removed) | None);
             if !is_live {
                 slots.remove(*index);
+                old_removed += usize::from(at < old);
             }
+            at += 1;
             is_live
         });
+        self.queue_old -= old_removed;
         self.queue_removed = 0;
         if self.queue.is_empty() {
             self.release();
@@ -452,13 +459,17 @@ impl<W> Bridge<W> {
             Some(State::Pending(pending)) => Some(pending.end - u64::from(pending.len)),
             _ => None,
         };
-        let in_flight = self.in_flight.iter().find_map(|flight| match flight {
-            Flight::Command(ticket) => start(ticket.index()),
-            _ => None,
-        });
-        in_flight
-            .or_else(|| self.queue.iter().find_map(|index| start(*index)))
-            .unwrap_or_else(|| self.log.end())
+        let in_flight = || {
+            self.in_flight.iter().find_map(|flight| match flight {
+                Flight::Command(ticket) => start(ticket.index()),
+                _ => None,
+            })
+        };
+        let queued = || self.queue.iter().find_map(|index| start(*index));
+        // What waited through an outage lies before what overtakes it.
+        let first =
+            if self.queue_old > 0 { queued().or_else(in_flight) } else { in_flight().or_else(queued) };
+        first.unwrap_or_else(|| self.log.end())
     }
 
     /// The waiters of commands that ended since the last call, added to `out`.

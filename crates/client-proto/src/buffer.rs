@@ -198,15 +198,20 @@ impl Log {
         } else {
             None
         };
+        let is_last = index.is_some_and(|index| index + 1 == self.blocks.len());
         match (index, part.data) {
-            (Some(index), PartData::Own(bytes)) => self.blocks[index].data = Data::Own(bytes),
+            (Some(index), PartData::Own(bytes)) => {
+                // There may be room in it: small batches fill one block before they take another.
+                self.blocks[index].open = is_last;
+                self.blocks[index].data = Data::Own(bytes);
+            }
             (Some(index), PartData::Shared(bytes)) => self.blocks[index].data = Data::Shared(bytes),
             (None, PartData::Own(bytes)) => self.keep_spare(bytes),
             (None, PartData::Shared(_)) => {}
         }
     }
 
-    fn keep_spare(&mut self, mut bytes: Vec<u8>) {
+    pub(crate) fn keep_spare(&mut self, mut bytes: Vec<u8>) {
         if self.spares.len() < SPARES_MAX && bytes.capacity() <= SPARE_BYTES_MAX {
             bytes.clear();
             self.spares.push(bytes);

@@ -21,8 +21,12 @@ pub struct Config {
     /// Most commands that wait for replies. Default 1,048,576.
     pub in_flight_max: usize,
     /// Bytes in flight right after a reconnect that finds a backlog; doubled with every window answered until the
-    /// backlog is gone. Default 64 KiB: a restarted server with cold caches is not met by a wall of old work.
+    /// backlog is gone. Default 64 KiB: a restarted server with cold caches is not met by a wall of old work. With
+    /// [`FlushOrder::FreshFirst`] the window stays as it is, because fresh commands wait behind it.
     pub pace_bytes_initial: usize,
+    /// Whether commands that are submitted after a reconnect wait behind the backlog. Default
+    /// [`FlushOrder::InOrder`].
+    pub flush_order: FlushOrder,
     /// Deadlines are looked at this often at most. Default 10 ms.
     pub tick: Duration,
     /// Events kept for a reader that is behind. Default 1024; the oldest is dropped and counted.
@@ -44,6 +48,7 @@ impl Default for Config {
             in_flight_bytes_max: 16 * 1024 * 1024,
             in_flight_max: 1 << 20,
             pace_bytes_initial: 64 * 1024,
+            flush_order: FlushOrder::default(),
             tick: Duration::from_millis(10),
             events_max: 1024,
             backoff: BackoffConfig::CLIENT,
@@ -51,6 +56,21 @@ impl Default for Config {
             guards: Guards::default(),
         }
     }
+}
+
+/// How a backlog is sent once the connection is back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum FlushOrder {
+    /// Everything in the order of submission: what comes after the reconnect waits until the backlog is out, a
+    /// few milliseconds for ten thousand commands. The default, because a caller may rely on the order of commands
+    /// that it does not wait for.
+    #[default]
+    InOrder,
+    /// Commands submitted after the reconnect go first and the backlog flows in between, in its own order: new work
+    /// is as fast as ever while old work is caught up with. A command may overtake one that was submitted before it;
+    /// only callers who wait for each reply before they go on do not notice.
+    FreshFirst,
 }
 
 /// Each guard is one rule that the promises rest on. All are on; a simulator run with one off must fail.

@@ -22,7 +22,7 @@ pub use bridge::{
 };
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};
-pub use config::{Config, Guards};
+pub use config::{Config, FlushOrder, Guards};
 pub use diagnosis::{Blame, Diagnosis, Down, HeadOfLine, Trouble};
 pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;

@@ -178,7 +178,14 @@ impl<W> Bridge<W> {
             self.fail_queued(now, *index, kind.clone());
         }
         let mut ended = due.iter().map(|(index, _)| *index).peekable();
-        self.queue.retain(|index| ended.next_if_eq(index).is_none());
+        let (mut at, old, mut old_ended) = (0, self.queue_old, 0);
+        self.queue.retain(|index| {
+            let is_live = ended.next_if_eq(index).is_none();
+            old_ended += usize::from(!is_live && at < old);
+            at += 1;
+            is_live
+        });
+        self.queue_old -= old_ended;
         self.tidy_queue();
         self.compact();
     }

@@ -17,8 +17,9 @@ const BATCH_BYTES_MAX: usize = 256 * 1024;
 /// Fewer commands than this are not worth a system call of their own while more are coming.
 const SPLIT_MIN: usize = 24;
 
-/// With this many commands in flight at most, a caller who finds the connection idle writes by himself.
-const INLINE_CONCURRENCY_MAX: usize = 2;
+/// With this many commands in flight at most, usually, a caller writes by himself: the owner would be woken to write the
+/// same one command.
+const INLINE_CONCURRENCY_MAX: usize = 4;
 
 /// Who should write what was just submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,7 +138,7 @@ impl<W> Bridge<W> {
         }
         let queued = self.queue.len();
         let concurrency = self.write.concurrency / 8;
-        if self.in_flight.is_empty() && queued == 1 && concurrency <= INLINE_CONCURRENCY_MAX {
+        if queued == 1 && concurrency <= INLINE_CONCURRENCY_MAX {
             return Flush::Caller;
         }
         if queued >= SPLIT_MIN && queued >= concurrency / 2 && queued * 2 <= concurrency + 2 {
@@ -153,7 +154,47 @@ impl<W> Bridge<W> {
             && (!self.write.rest.is_empty()
                 || !self.write.urgent.is_empty()
                 || (self.wants_reauth && self.in_flight.is_empty())
-                || (self.may_send_commands() && self.has_window() && self.queue.len() > self.queue_removed))
+                || (self.may_send_commands() && self.has_window() && self.has_sendable()))
+    }
+
+    /// Whether a command in the queue may be sent, its window apart.
+    fn has_sendable(&self) -> bool {
+        let is_fresh = self.queue.len() > self.queue_old;
+        self.queue.len() > self.queue_removed && (is_fresh || self.old_window() > 0)
+    }
+
+    /// How many bytes of what waited through an outage may be sent between fresh commands. At least one command's,
+    /// when nothing is in flight.
+    fn old_window(&self) -> usize {
+        if self.in_flight.is_empty() {
+            return self.config.pace_bytes_initial.max(1);
+        }
+        self.config.pace_bytes_initial.saturating_sub(self.in_flight_bytes)
+    }
+
+    /// Lets some of what waited through an outage in behind the fresh commands, by moving its bytes to the end of
+    /// the log: positions go on ascending in the order of sending. Returns what has to go on waiting.
+    fn let_old_in(&mut self) -> VecDeque<u32> {
+        let fresh = self.queue.split_off(self.queue_old);
+        let mut old = std::mem::replace(&mut self.queue, fresh);
+        let mut room = self.old_window();
+        while room > 0
+            && let Some(index) = old.pop_front()
+        {
+            self.queue.push_back(index);
+            let Some(State::Pending(pending)) = self.slots.at_mut(index).map(|slot| &mut slot.state) else {
+                continue;
+            };
+            let len = pending.len as usize;
+            let mut bytes = self.log.spare();
+            if self.log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
+                self.log.append(len, |out| out.extend_from_slice(&bytes));
+                pending.end = self.log.end();
+            }
+            self.log.keep_spare(bytes);
+            room = room.saturating_sub(len);
+        }
+        old
     }
 
     /// Whether waiting for one turn of the other tasks would make the next batch much larger: fewer commands wait
@@ -212,6 +253,7 @@ impl<W> Bridge<W> {
     fn fill(&mut self, now: Instant, parts: &mut VecDeque<Part>) -> usize {
         let mut bytes = 0;
         let before = self.in_flight.len();
+        let mut old = if self.queue_old > 0 { self.let_old_in() } else { VecDeque::new() };
         let mut end_of_batch = 0;
         let mut run = self.write.taken..self.write.taken;
         while bytes < BATCH_BYTES_MAX
@@ -259,6 +301,14 @@ impl<W> Bridge<W> {
         self.tidy_queue();
         if self.queue.is_empty() {
             self.write.pace = None;
+        }
+        self.queue_old = old.len();
+        if !old.is_empty() {
+            old.append(&mut self.queue);
+            self.queue = old;
+        }
+        if self.queue_removed > 0 && self.queue_removed == self.queue.len() {
+            self.tidy_queue();
         }
         if self.room.has_waiters() {
             self.grant_room();

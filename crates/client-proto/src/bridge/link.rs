@@ -16,6 +16,7 @@ use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
 use super::{Bridge, Event, Flight, Place, State};
+use crate::config::FlushOrder;
 use crate::diagnosis::Trouble;
 use crate::error::{ErrorKind, LostCause, Stage};
 use crate::generation::Generation;
@@ -203,7 +204,13 @@ impl<W> Bridge<W> {
         if backlog > 0 && self.config.guards.culling {
             self.cull(now);
         }
-        self.write.pace = (backlog > 0 && self.config.guards.pace).then_some(self.config.pace_bytes_initial);
+        match self.config.flush_order {
+            FlushOrder::InOrder => {
+                let is_paced = backlog > 0 && self.config.guards.pace;
+                self.write.pace = is_paced.then_some(self.config.pace_bytes_initial);
+            }
+            FlushOrder::FreshFirst => self.queue_old = self.queue.len(),
+        }
         if let Some(pubsub) = &mut self.pubsub {
             pubsub.on_connected(self.generation);
         }
@@ -321,13 +328,16 @@ impl<W> Bridge<W> {
         }
         self.in_flight_bytes = 0;
         if self.config.guards.requeue_order {
-            for index in again.into_iter().rev() {
-                self.queue.push_front(index);
-            }
+            // What waited through an earlier outage is older than anything that was in flight.
+            let younger = self.queue.split_off(self.queue_old);
+            self.queue.extend(again);
+            self.queue.extend(younger);
         } else {
             self.queue.extend(again);
         }
-        self.write.restart_at(self.low_water());
+        let position = self.low_water();
+        self.write.restart_at(position);
+        self.queue_old = 0;
         let Some(error) = loss.handshake.clone() else { return (unknown, None) };
         if !error.is_retryable() {
             self.fail_waiting(now, &ErrorKind::Handshake(error.clone()));
@@ -386,6 +396,7 @@ impl<W> Bridge<W> {
     pub(super) fn fail_waiting(&mut self, now: Instant, kind: &ErrorKind) {
         self.look_around(now);
         let queue: Vec<u32> = self.queue.drain(..).collect();
+        self.queue_old = 0;
         self.queue_removed = 0;
         for index in queue {
             self.fail_queued(now, index, kind.clone());

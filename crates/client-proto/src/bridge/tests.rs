@@ -531,3 +531,41 @@ fn closing_a_bridge_without_a_connection_fails_what_waits() {
     assert!(rig.bridge.is_finished());
     assert_eq!(rig.sent_of(queued), Sent::No);
 }
+
+#[test]
+fn fresh_commands_may_overtake_a_backlog_that_flows_in_between() {
+    let mut with = parts();
+    with.config.flush_order = crate::FlushOrder::FreshFirst;
+    with.config.pace_bytes_initial = 90;
+    let mut rig = Rig::new(with);
+    let old: Vec<_> = (0..9).map(|n| rig.get(&format!("old{n}"))).collect();
+    rig.bridge.abandon(old[1]);
+    rig.connect();
+    let fresh = rig.get("fresh");
+    let keys = |sent: Vec<u8>| -> Vec<String> {
+        let text = String::from_utf8(sent).unwrap();
+        text.split("\r\n")
+            .filter(|word| word.starts_with("old") || *word == "fresh")
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(keys(rig.write(usize::MAX)), ["fresh", "old0", "old2", "old3", "old4"]);
+    assert!(!rig.bridge.wants_write(), "the window is full and nothing is fresh");
+    let second = rig.get("fresh");
+    assert_eq!(keys(rig.write(usize::MAX)), ["fresh"]);
+    rig.reply(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n");
+    assert_eq!(keys(rig.write(usize::MAX)), ["old5", "old6", "old7"]);
+    rig.lose();
+    rig.connect();
+    assert_eq!(
+        keys(rig.write(usize::MAX)),
+        ["old8", "fresh", "old5", "old6"],
+        "what was asked before is repeated"
+    );
+    rig.reply(b":8\r\n:9\r\n:5\r\n:6\r\n");
+    assert_eq!(keys(rig.write(usize::MAX)), ["old7"]);
+    rig.reply(b":7\r\n");
+    assert_eq!((rig.outcome(fresh), rig.outcome(second)), (integer(0), integer(9)));
+    assert_eq!((rig.outcome(old[5]), rig.outcome(old[8])), (integer(5), integer(8)));
+    assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+}
