@@ -8,7 +8,11 @@ mod blocking;
 #[cfg(test)]
 mod client_examples;
 #[cfg(test)]
+mod client_lease;
+#[cfg(test)]
 mod client_pubsub;
+#[cfg(test)]
+mod client_servers;
 #[cfg(test)]
 mod config;
 #[cfg(test)]

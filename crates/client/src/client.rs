@@ -21,8 +21,9 @@ use towline_spec::SideEffect;
 use crate::args::Part;
 use crate::clock;
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
-use crate::driver::Owner;
+use crate::driver::{Life, Owner};
 use crate::engine::Engine;
+use crate::lease::{Conduct, Pool};
 use crate::options::{ConnectOptions, OptionsError};
 use crate::pubsub::Hub;
 use crate::trace;
@@ -45,13 +46,78 @@ pub(crate) struct Inner {
     pub(crate) command_timeout: Duration,
     is_idempotent_retried: bool,
     pub(crate) events: broadcast::Sender<Event>,
-    pub(crate) pubsub: Hub,
+    /// The client's; its leases share it.
+    pub(crate) pubsub: Arc<Hub>,
+    pub(crate) role: Role,
+    /// Ends the engine with the last handle. A lease borrows its engine from the pool.
+    _running: Option<Running>,
+}
+
+/// Whose connection it is.
+pub(crate) enum Role {
+    /// Everybody's: nothing may hold it up or change it.
+    Shared(Arc<Pool>),
+    /// One holder's.
+    Leased(Conduct),
 }
 
 /// Events kept for a listener that is behind.
 const EVENTS_MAX: usize = 1024;
 
-impl Drop for Inner {
+/// An engine, and the right to end it: dropped, it ends once what is in flight is answered.
+pub(crate) struct Running {
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) events: broadcast::Sender<Event>,
+}
+
+impl Running {
+    /// Starts an engine on the current runtime.
+    pub(crate) fn start(
+        options: &ConnectOptions,
+        connector: Connector,
+        life: Life,
+    ) -> Result<Self, OptionsError> {
+        let (engine, events) = start_engine(options, connector, None, life)?;
+        Ok(Self { engine, events })
+    }
+
+    /// Waits until it is connected; see [`Client::ready`].
+    pub(crate) async fn ready(engine: &Engine, events: &broadcast::Sender<Event>) -> Result<(), Error> {
+        let mut events = events.subscribe();
+        loop {
+            {
+                let state = engine.lock();
+                if state.is_ended {
+                    return Err(Error::new(ErrorKind::Closed, Sent::No));
+                }
+                if state.bridge.link_state() == LinkState::Up {
+                    return Ok(());
+                }
+            }
+            match events.recv().await {
+                Ok(Event::HandshakeFailed { error, .. }) if !error.is_retryable() => {
+                    return Err(Error::new(ErrorKind::Handshake(error), Sent::No));
+                }
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => {
+                    return Err(Error::new(ErrorKind::Closed, Sent::No));
+                }
+            }
+        }
+    }
+
+    /// Why no connection came within the time that there was.
+    pub(crate) fn connect_error(engine: &Engine) -> Error {
+        let state = engine.lock();
+        let reason = state
+            .last_dial_error
+            .as_ref()
+            .map_or_else(|| "no connection within the time".to_owned(), |error| error.to_string());
+        Error::new(ErrorKind::Connect(reason.into()), Sent::No)
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         let now = self.engine.now();
         let mut state = self.engine.lock();
@@ -63,13 +129,17 @@ impl Drop for Inner {
 /// Starts a client on the current runtime.
 pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
     let connector = options.connector()?;
-    let (engine, events) = start_engine(&options, connector.clone(), None)?;
+    let running = Running::start(&options, connector.clone(), Life::Reconnects)?;
+    let pubsub = Arc::new(Hub::new(options.clone(), connector.clone()));
+    let pool = Pool::new(options.clone(), connector, Arc::clone(&running.engine), Arc::clone(&pubsub));
     Ok(Arc::new(Inner {
-        engine,
+        engine: Arc::clone(&running.engine),
         command_timeout: options.default_command_timeout(),
         is_idempotent_retried: options.is_idempotent_retried(),
-        events,
-        pubsub: Hub::new(options, connector),
+        events: running.events.clone(),
+        pubsub,
+        role: Role::Shared(pool),
+        _running: Some(running),
     }))
 }
 
@@ -78,6 +148,7 @@ pub(crate) fn start_engine(
     options: &ConnectOptions,
     connector: Connector,
     pubsub: Option<PubSubConfig>,
+    life: Life,
 ) -> Result<(Arc<Engine>, broadcast::Sender<Event>), OptionsError> {
     let now = clock::now();
     let parts = Parts {
@@ -94,9 +165,32 @@ pub(crate) fn start_engine(
     }
     let engine = Arc::new(Engine::new(bridge));
     let (events, _) = broadcast::channel(EVENTS_MAX);
-    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone());
+    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone(), life);
     tokio::spawn(owner.run());
     Ok((engine, events))
+}
+
+impl Inner {
+    /// A handle to a leased connection, which outlives it.
+    pub(crate) fn leased(pool: &Arc<Pool>, running: &Running) -> Self {
+        Self {
+            engine: Arc::clone(&running.engine),
+            command_timeout: pool.options().default_command_timeout(),
+            is_idempotent_retried: false,
+            events: running.events.clone(),
+            pubsub: Arc::clone(pool.pubsub()),
+            role: Role::Leased(Conduct::new(Arc::clone(pool))),
+            _running: None,
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Role::Shared(pool) = &self.role {
+            pool.close();
+        }
+    }
 }
 
 impl std::fmt::Debug for Client {
@@ -134,15 +228,7 @@ impl Client {
         let client = Self::lazy(options)?;
         match tokio::time::timeout(timeout, client.ready()).await {
             Ok(ready) => ready.map(|()| client),
-            Err(_) => {
-                let state = client.inner.engine.lock();
-                let reason = state
-                    .last_dial_error
-                    .as_ref()
-                    .map_or_else(|| format!("no connection within {timeout:?}"), |error| error.to_string());
-                drop(state);
-                Err(Error::new(ErrorKind::Connect(reason.into()), Sent::No))
-            }
+            Err(_) => Err(Running::connect_error(&client.inner.engine)),
         }
     }
 
@@ -163,27 +249,7 @@ impl Client {
     /// # Cancel safety
     /// Dropping it changes nothing.
     pub async fn ready(&self) -> Result<(), Error> {
-        let mut events = self.inner.events.subscribe();
-        loop {
-            {
-                let state = self.inner.engine.lock();
-                if state.is_ended {
-                    return Err(Error::new(ErrorKind::Closed, Sent::No));
-                }
-                if state.bridge.link_state() == LinkState::Up {
-                    return Ok(());
-                }
-            }
-            match events.recv().await {
-                Ok(Event::HandshakeFailed { error, .. }) if !error.is_retryable() => {
-                    return Err(Error::new(ErrorKind::Handshake(error), Sent::No));
-                }
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => {
-                    return Err(Error::new(ErrorKind::Closed, Sent::No));
-                }
-            }
-        }
+        Running::ready(&self.inner.engine, &self.inner.events).await
     }
 
     /// Ends the client for all its handles. Commands that were accepted are finished first if the connection is up,
@@ -247,8 +313,16 @@ impl Client {
     /// Sends one command.
     pub(crate) async fn send(&self, cmd: &Cmd) -> Result<Frame, Error> {
         let profile = cmd.profile();
-        crate::shared::check(cmd, profile.effect)?;
-        let order = self.order(cmd, profile.effect);
+        self.admit(cmd, &profile)?;
+        if let Some(block) = profile.block_time {
+            // Boxed: the future of every other command stays small.
+            return Box::pin(self.send_blocking(cmd, profile.effect, block)).await;
+        }
+        self.send_as(cmd, self.order(cmd, profile.effect)).await
+    }
+
+    /// Sends one command that does not block and was admitted.
+    pub(crate) async fn send_as(&self, cmd: &Cmd, order: Order) -> Result<Frame, Error> {
         let engine = &*self.inner.engine;
         match engine.exchange(order, |out| cmd.encode(out)).await? {
             Reply::One(frame) => Ok(frame),
@@ -263,7 +337,12 @@ impl Client {
     }
 
     fn default_flags(&self) -> Flags {
-        if self.inner.is_idempotent_retried { Flags::ALLOW_RETRY } else { Flags::NONE }
+        match &self.inner.role {
+            // There is no next connection to repeat anything on.
+            Role::Leased(_) => Flags::NO_RETRY,
+            Role::Shared(_) if self.inner.is_idempotent_retried => Flags::ALLOW_RETRY,
+            Role::Shared(_) => Flags::NONE,
+        }
     }
 
     /// The deadline and the flags that a command's options amount to.
@@ -271,6 +350,7 @@ impl Client {
         let mut flags = match options.retry {
             RetryChoice::ByEffect => self.default_flags(),
             RetryChoice::Never => Flags::NO_RETRY,
+            RetryChoice::Allowed if matches!(self.inner.role, Role::Leased(_)) => Flags::NO_RETRY,
             RetryChoice::Allowed => Flags::ALLOW_RETRY,
         };
         if options.is_fire_and_forget {
@@ -297,6 +377,11 @@ impl Cmd {
     ///
     /// # Errors
     /// [`Error::kind`] says what happened, [`Error::sent`] whether the server may have run the command.
+    /// [`ErrorKind::Misuse`]: it would change the connection that all handles share; take a lease
+    /// ([`Client::lease`]).
+    ///
+    /// A command that may block (`BLPOP`) leaves for a connection of its own by itself; see [`crate::Lease`] for its
+    /// time and what dropping it means.
     ///
     /// # Cancel safety
     /// A command whose future is dropped before the connection took it is withdrawn and never sent; later its reply

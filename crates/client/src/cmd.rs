@@ -226,6 +226,25 @@ impl Cmd {
         self.profile().block_time.is_some()
     }
 
+    /// The same blocking command with another time: at least 1 ms, because 0 is for ever. Unchanged if it does not
+    /// block.
+    pub(crate) fn with_block_time(&self, time: Duration) -> Self {
+        let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let place = self.args.view(|view| time_place(resolve(view).ok()?, view));
+        let Some((place, unit)) = place else { return self.clone() };
+        let mut args = Args::default();
+        for (at, arg) in self.args.iter().enumerate() {
+            match unit {
+                _ if at != place => args.push(arg),
+                TimeUnit::Millisecond => millis.write_args(&mut args),
+                TimeUnit::Second => {
+                    args.push(format!("{}.{:03}", millis / 1000, millis % 1000).as_bytes());
+                }
+            }
+        }
+        Self { args, options: self.options }
+    }
+
     /// The key that decides where it is routed; `None` without keys.
     pub fn first_key(&self) -> Option<&[u8]> {
         self.args.view(|view| {
@@ -245,41 +264,61 @@ impl std::fmt::Debug for Cmd {
     }
 }
 
-/// Where a blocking command has its time, and in which unit.
+/// The unit of a blocking command's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TimeUnit {
+    Second,
+    Millisecond,
+}
+
+impl TimeUnit {
+    const fn nanos(self) -> f64 {
+        match self {
+            Self::Second => 1e9,
+            Self::Millisecond => 1e6,
+        }
+    }
+}
+
+/// Where a blocking command has its time, and in which unit; `None` if it does not block. The place may be behind
+/// the last argument of a command that is too short.
 ///
 /// Source: the arguments of the blocking commands at <https://redis.io/docs/latest/commands/>.
-fn block_time(command: &Command, view: &View<'_>) -> Option<BlockTime> {
+fn time_place(command: &Command, view: &View<'_>) -> Option<(usize, TimeUnit)> {
     const BLMPOP: CommandId = id("blmpop");
     const BZMPOP: CommandId = id("bzmpop");
     const XREAD: CommandId = id("xread");
     const XREADGROUP: CommandId = id("xreadgroup");
     const WAIT: CommandId = id("wait");
     const WAITAOF: CommandId = id("waitaof");
-    const NANOS_PER_SECOND: f64 = 1e9;
-    const NANOS_PER_MILLISECOND: f64 = 1e6;
 
     if !command.flags.contains(Flags::BLOCKING) {
         return None;
     }
     let args = view.as_slice();
-    let (text, unit_nanos) = match command.id {
-        BLMPOP | BZMPOP => (view.at(1), NANOS_PER_SECOND),
-        WAIT => (view.at(2), NANOS_PER_MILLISECOND),
-        WAITAOF => (view.at(3), NANOS_PER_MILLISECOND),
+    Some(match command.id {
+        BLMPOP | BZMPOP => (1, TimeUnit::Second),
+        WAIT => (2, TimeUnit::Millisecond),
+        WAITAOF => (3, TimeUnit::Millisecond),
         XREAD | XREADGROUP => {
             // Behind STREAMS there are keys and ids only.
             let mut options = args.iter().take_while(|arg| !arg.eq_ignore_ascii_case(b"streams"));
             let at = options.position(|arg| arg.eq_ignore_ascii_case(b"block"))?;
-            (view.at(at + 1), NANOS_PER_MILLISECOND)
+            (at + 1, TimeUnit::Millisecond)
         }
-        _ => (args.last().copied(), NANOS_PER_SECOND),
-    };
+        _ => (args.len().saturating_sub(1), TimeUnit::Second),
+    })
+}
+
+fn block_time(command: &Command, view: &View<'_>) -> Option<BlockTime> {
+    let (place, unit) = time_place(command, view)?;
+    let text = view.at(place);
     let number = text.and_then(|text| std::str::from_utf8(text).ok()?.parse::<f64>().ok());
     Some(match number {
         Some(0.0) => BlockTime::Forever,
         Some(number) if number > 0.0 => {
             // `as` saturates, which is right: 2^64 ns are 584 years.
-            BlockTime::AtMost(Duration::from_nanos((number * unit_nanos) as u64))
+            BlockTime::AtMost(Duration::from_nanos((number * unit.nanos()) as u64))
         }
         // The server refuses it at once.
         _ => BlockTime::AtMost(Duration::ZERO),
@@ -329,6 +368,20 @@ mod tests {
             Some(BlockTime::AtMost(Duration::from_nanos(u64::MAX)))
         );
         assert!(!cmd("LPOP").arg("k").is_blocking());
+    }
+
+    #[test]
+    fn a_block_time_is_replaced_where_it_stands() {
+        let with = |cmd: Cmd, millis| {
+            let changed = cmd.with_block_time(Duration::from_millis(millis));
+            changed.args().map(|arg| String::from_utf8_lossy(arg).into_owned()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(with(cmd("BLPOP").arg(("0", "0")), 1500), "BLPOP 0 1.500");
+        assert_eq!(with(cmd("BLMPOP").arg((9, 1, "k", "LEFT")), 20), "BLMPOP 0.020 1 k LEFT");
+        let read = cmd("XREAD").arg(("COUNT", 1, "BLOCK", 90, "STREAMS", "block", 0));
+        assert_eq!(with(read, 0), "XREAD COUNT 1 BLOCK 1 STREAMS block 0");
+        assert_eq!(with(cmd("WAIT").arg((1, 100)), 7), "WAIT 1 7");
+        assert_eq!(with(cmd("GET").arg("k"), 7), "GET k");
     }
 
     #[test]

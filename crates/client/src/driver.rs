@@ -62,6 +62,16 @@ pub(crate) struct Owner {
     rotation: Option<Rotation>,
     /// A fresh connection that is asked about the present one's silence.
     opinion: Option<(Generation, Asking)>,
+    life: Life,
+}
+
+/// What follows when a connection that was ready is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// The next one.
+    Reconnects,
+    /// The end: what a leased connection is about (watched keys, a transaction) ends with it.
+    OneConnection,
 }
 
 /// Gives the credentials that replace the present ones, once they have changed.
@@ -137,6 +147,7 @@ impl Owner {
         connector: Connector,
         options: ConnectOptions,
         events: broadcast::Sender<Event>,
+        life: Life,
     ) -> Self {
         let target_key = options.target().to_string().into();
         Self {
@@ -149,6 +160,7 @@ impl Owner {
             wakes: Vec::new(),
             rotation: None,
             opinion: None,
+            life,
         }
     }
 
@@ -159,8 +171,25 @@ impl Owner {
             let mut connection = self.open(generation, dialed);
             poll_fn(|cx| self.poll_serve(cx, &mut connection)).await;
             self.shut(connection);
+            if self.life == Life::OneConnection && poll_fn(|cx| self.poll_was_up(cx)).await {
+                break;
+            }
         }
         self.settle();
+    }
+
+    /// Whether any connection has been ready. Waits until the loss of the last one is settled, for which a caller may
+    /// have to give bytes back.
+    fn poll_was_up(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        if matches!(state.bridge.link_state(), LinkState::Up | LinkState::Shaking) {
+            state.owner = Some(cx.waker().clone());
+            return Poll::Pending;
+        }
+        let was_up = state.bridge.counters().connections > 0;
+        self.publish(state);
+        Poll::Ready(was_up)
     }
 
     /// Waits until a dial is due. `None` when the bridge has ended.

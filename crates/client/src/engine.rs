@@ -171,6 +171,16 @@ impl Engine {
         Exchange { order, encode, state: Exchanging::New(self) }
     }
 
+    /// The outcome of a command, if it is there; otherwise the task is woken when it is.
+    #[inline]
+    pub(crate) fn poll_outcome(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<Result<Reply, Error>> {
+        let outcome = self.lock().bridge.poll_outcome(ticket, |left| match left {
+            Some(waker) if waker.will_wake(cx.waker()) => waker,
+            _ => cx.waker().clone(),
+        });
+        outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+
     /// The outcome of a command.
     pub(crate) fn outcome(&self, ticket: Ticket) -> Outcome<'_> {
         Outcome { engine: self, ticket: Some(ticket) }
@@ -274,19 +284,11 @@ impl Future for Outcome<'_> {
         let Some(ticket) = self.ticket else {
             return Poll::Ready(Err(Error::misuse("a command was awaited twice")));
         };
-        let mut state = self.engine.lock();
-        let outcome = state.bridge.poll_outcome(ticket, |left| match left {
-            Some(waker) if waker.will_wake(cx.waker()) => waker,
-            _ => cx.waker().clone(),
-        });
-        drop(state);
-        match outcome {
-            Some(outcome) => {
-                self.ticket = None;
-                Poll::Ready(outcome)
-            }
-            None => Poll::Pending,
+        let outcome = self.engine.poll_outcome(ticket, cx);
+        if outcome.is_ready() {
+            self.ticket = None;
         }
+        outcome
     }
 }
 

@@ -21,6 +21,9 @@ type PolicyFactory = Arc<dyn Fn() -> Box<dyn BacklogPolicy> + Send + Sync>;
 /// Is told of fire-and-forget commands that failed.
 type UnwatchedHook = Arc<dyn Fn(u64, &Error) + Send + Sync>;
 
+/// More connections than a host has ports for one server.
+const LEASED_MAX: usize = 65_536;
+
 /// How to reach a server, and how to behave there.
 ///
 /// Parsed from a URL ([`FromStr`](std::str::FromStr)) or built; setters may follow either way. `Debug` shows no secret.
@@ -59,6 +62,8 @@ pub struct ConnectOptions {
     retry_budget: RetryBudgetConfig,
     is_idempotent_retried: bool,
     unwatched_hook: Option<UnwatchedHook>,
+    leased_max: usize,
+    leased_idle_max: Duration,
 }
 
 #[derive(Clone)]
@@ -89,6 +94,8 @@ impl ConnectOptions {
             retry_budget: RetryBudgetConfig::default(),
             is_idempotent_retried: false,
             unwatched_hook: None,
+            leased_max: 64,
+            leased_idle_max: Duration::from_secs(30),
         }
     }
 
@@ -235,6 +242,24 @@ impl ConnectOptions {
         self.unwatched_hook = Some(Arc::new(hook));
         self
     }
+
+    /// Most connections besides the shared one, for blocking commands and [`Client::lease`](crate::Client::lease).
+    /// They are opened when they are needed; a caller that finds all of them taken waits its turn, for as long as its
+    /// deadline allows ([`ErrorKind::LeasesTaken`](crate::ErrorKind::LeasesTaken)).
+    ///
+    /// Default 64: a process seldom waits on more queues at once, and a hundred such processes stay below the 10,000
+    /// connections that servers accept by default.
+    pub const fn leased_max(mut self, connections: usize) -> Self {
+        self.leased_max = connections;
+        self
+    }
+
+    /// How long a leased connection is kept after its last use. Default 30 s: a loop of blocking commands keeps its
+    /// connection, and what a burst has opened is gone half a minute after it.
+    pub const fn leased_idle_max(mut self, idle: Duration) -> Self {
+        self.leased_idle_max = idle;
+        self
+    }
 }
 
 /// What the engine reads.
@@ -282,6 +307,16 @@ impl ConnectOptions {
     /// How many repetitions are allowed.
     pub const fn retry_budget_config(&self) -> &RetryBudgetConfig {
         &self.retry_budget
+    }
+
+    /// Most leased connections.
+    pub const fn leased_bound(&self) -> usize {
+        self.leased_max
+    }
+
+    /// How long an unused leased connection is kept.
+    pub const fn leased_idle_time(&self) -> Duration {
+        self.leased_idle_max
     }
 
     /// Whether idempotent commands are repeated without being told.
@@ -344,6 +379,9 @@ impl ConnectOptions {
         }
         if self.engine.backlog_bytes_max == 0 {
             return Err(OptionsError::NoBacklog);
+        }
+        if self.leased_max == 0 || self.leased_max > LEASED_MAX {
+            return Err(OptionsError::LeasedMax { leased_max: self.leased_max });
         }
         self.engine.backoff.validate()?;
         self.validate_liveness()?;
@@ -419,6 +457,8 @@ impl fmt::Debug for ConnectOptions {
             .field("retry_budget", &self.retry_budget)
             .field("is_idempotent_retried", &self.is_idempotent_retried)
             .field("has_unwatched_hook", &self.unwatched_hook.is_some())
+            .field("leased_max", &self.leased_max)
+            .field("leased_idle_max", &self.leased_idle_max)
             .finish()
     }
 }
@@ -445,6 +485,12 @@ pub enum OptionsError {
     /// Nothing can be sent without a place to wait for the kernel.
     #[error("`backlog_bytes_max` is 0, so nothing could be sent")]
     NoBacklog,
+    /// The bound on leased connections is zero, so that no blocking command could run, or no bound at all.
+    #[error("`leased_max` is {leased_max}; it may be from 1 to 65,536")]
+    LeasedMax {
+        /// What was asked for.
+        leased_max: usize,
+    },
     /// The numbers of the backoff do not go together.
     #[error("`backoff`: {0}")]
     Backoff(#[from] BackoffError),
@@ -528,6 +574,9 @@ mod tests {
         assert_eq!(refused(options().client_name("two words")), OptionsError::ClientName);
         assert_eq!(refused(options().client_name("name\r\nFLUSHALL")), OptionsError::ClientName);
         assert_eq!(refused(options().backlog_bytes_max(0)), OptionsError::NoBacklog);
+        for leased_max in [0, usize::MAX] {
+            assert_eq!(refused(options().leased_max(leased_max)), OptionsError::LeasedMax { leased_max });
+        }
         let backoff = BackoffConfig { base: Duration::ZERO, ..BackoffConfig::CLIENT };
         assert!(matches!(refused(options().backoff(backoff)), OptionsError::Backoff(_)));
         let second = SecondOpinion { ask_after: Duration::from_secs(9), ..SecondOpinion::default() };

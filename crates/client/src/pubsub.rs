@@ -46,6 +46,7 @@ pub use towline_client_proto::subscriptions::Overflow;
 use crate::client::{Client, start_engine};
 use crate::clock;
 use crate::cmd::cmd;
+use crate::driver::Life;
 use crate::engine::{Engine, wake_owner};
 use crate::options::ConnectOptions;
 use crate::transport::Connector;
@@ -155,8 +156,13 @@ impl Hub {
                 return Ok((Arc::clone(engine), id));
             }
         }
-        let (engine, _) = start_engine(&self.options, self.connector.clone(), Some(PubSubConfig::default()))
-            .map_err(|error| Error::misuse(error.to_string()))?;
+        let (engine, _) = start_engine(
+            &self.options,
+            self.connector.clone(),
+            Some(PubSubConfig::default()),
+            Life::Reconnects,
+        )
+        .map_err(|error| Error::misuse(error.to_string()))?;
         let id = engine.lock().bridge.open_subscriber(bytes_max, overflow)?;
         *slot = Some(Arc::clone(&engine));
         Ok((engine, id))

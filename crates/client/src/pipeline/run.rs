@@ -69,7 +69,7 @@ impl Pipeline {
             return Err(Error::misuse("a transaction has one outcome: use `transact` or `query`"));
         }
         let entries = self.into_entries().map_err(|misuse| Error::misuse(misuse.to_string()))?;
-        check(&entries)?;
+        entries.iter().try_for_each(|entry| client.admit_to_pipeline(&entry.cmd))?;
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
         let engine = &*client.inner.engine;
         let whole_bytes = entries.iter().map(|entry| entry.cmd.wire_len()).sum();
@@ -119,6 +119,7 @@ impl Pipeline {
         if entries.is_empty() {
             return T::from_reply(Frame::Array(Vec::new())).map(Transacted::Committed).map_err(reply_error);
         }
+        entries.iter().try_for_each(|entry| client.admit(&entry.cmd, &entry.cmd.profile()))?;
         let bytes =
             MULTI.len() + EXEC.len() + entries.iter().map(|entry| entry.cmd.wire_len()).sum::<usize>();
         let replies =
@@ -170,20 +171,6 @@ impl Pipeline {
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";
 const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
-
-/// Refuses what would hold up everybody else on the connection.
-fn check(entries: &[Entry]) -> Result<(), Error> {
-    for Entry { cmd, .. } in entries {
-        crate::shared::check(cmd, cmd.effect())?;
-    }
-    match entries.iter().find(|entry| entry.cmd.is_blocking()) {
-        Some(entry) => Err(Error::misuse(format!(
-            "{} blocks, so it cannot be in a pipeline that shares its connection: send it by itself",
-            entry.cmd.name().escape_ascii()
-        ))),
-        None => Ok(()),
-    }
-}
 
 /// What the replies to `MULTI`, the commands and `EXEC` mean.
 #[derive(Debug, PartialEq)]

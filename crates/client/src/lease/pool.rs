@@ -1,0 +1,404 @@
+//! The connections that can be leased.
+//!
+//! Owns how many there are, who gets one next, and which of them go. Does not own what is sent on them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout_at};
+use towline_client_proto::{
+    BacklogPolicy, Error, ErrorKind, Flags, LinkState, LostCause, Order, Outage, Reply, Sent, Situation,
+    Verdict, encoded_len,
+};
+use towline_spec::SideEffect;
+
+use crate::client::Running;
+use crate::driver::Life;
+use crate::engine::{Engine, wake_owner};
+use crate::options::ConnectOptions;
+use crate::pubsub::Hub;
+use crate::transport::Connector;
+
+/// The leased connections of one client.
+pub(crate) struct Pool {
+    /// Those of the client, with a policy for connections that end.
+    options: ConnectOptions,
+    connector: Connector,
+    runtime: Handle,
+    /// The shared connection's engine.
+    shared: Arc<Engine>,
+    pubsub: Arc<Hub>,
+    /// One for each connection that is taken. Waiters get them in the order in which they came.
+    permits: Arc<Semaphore>,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Unused connections, the last used one last.
+    idle: Vec<Idle>,
+    /// The client's own policy: whether to wait while nothing is connected.
+    policy: Box<dyn BacklogPolicy>,
+    has_reaper: bool,
+    is_closed: bool,
+    totals: Totals,
+}
+
+struct Idle {
+    running: Running,
+    since: Instant,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    opened: u64,
+    unblocked: u64,
+    replies_lost: u64,
+}
+
+/// What the leased connections of a client are doing; see [`Client::lease_report`](crate::Client::lease_report).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeaseReport {
+    /// Most connections.
+    pub leased_max: usize,
+    /// Connections in use, those included that wait for the reply to a command that was given up.
+    pub taken: usize,
+    /// Connections that wait for their next use.
+    pub idle: usize,
+    /// Connections opened so far.
+    pub opened: u64,
+    /// Blocked commands that were given up and ended by `CLIENT UNBLOCK` so far.
+    pub unblocked: u64,
+    /// Replies with data that nobody got so far, because their commands had been given up: popped elements are gone
+    /// with them.
+    pub replies_lost: u64,
+}
+
+/// Work waits for the first connection and for no other.
+#[derive(Debug)]
+struct UntilLost;
+
+impl BacklogPolicy for UntilLost {
+    fn admit(&self, situation: &Situation) -> Verdict {
+        match situation.outage {
+            Outage::NeverConnected => Verdict::Queue,
+            _ => Verdict::Fail,
+        }
+    }
+
+    fn keep_on_loss(&self, outage: Outage) -> bool {
+        outage == Outage::NeverConnected
+    }
+}
+
+impl Pool {
+    /// A pool without connections. Must be called within a tokio runtime.
+    pub(crate) fn new(
+        options: ConnectOptions,
+        connector: Connector,
+        shared: Arc<Engine>,
+        pubsub: Arc<Hub>,
+    ) -> Arc<Self> {
+        let state = State {
+            idle: Vec::new(),
+            policy: options.policy(),
+            has_reaper: false,
+            is_closed: false,
+            totals: Totals::default(),
+        };
+        Arc::new(Self {
+            connector,
+            runtime: Handle::current(),
+            shared,
+            pubsub,
+            permits: Arc::new(Semaphore::new(options.leased_bound())),
+            options: options.backlog_with(|| Box::new(UntilLost)),
+            state: Mutex::new(state),
+        })
+    }
+
+    pub(crate) const fn options(&self) -> &ConnectOptions {
+        &self.options
+    }
+
+    /// The client's subscriptions, which its leases share.
+    pub(crate) const fn pubsub(&self) -> &Arc<Hub> {
+        &self.pubsub
+    }
+
+    pub(super) const fn runtime(&self) -> &Handle {
+        &self.runtime
+    }
+
+    /// A panic elsewhere leaves the state whole: no foreign code runs under the lock but a policy, which reads.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a connection that is ready, until a time if there is one. First come, first served.
+    pub(super) async fn take(self: &Arc<Self>, until: Option<Instant>) -> Result<Taken, Error> {
+        let permit = match within(until, Arc::clone(&self.permits).acquire_owned()).await {
+            Some(Ok(permit)) => permit,
+            Some(Err(_)) => return Err(Error::new(ErrorKind::Closed, Sent::No)),
+            None => {
+                let leased_max = self.options.leased_bound();
+                return Err(Error::new(ErrorKind::LeasesTaken { leased_max }, Sent::No));
+            }
+        };
+        let running = self.reuse_or_open()?;
+        let taken = Taken { pool: Arc::clone(self), running: Some(running), _permit: permit };
+        let running = taken.running();
+        match within(until, Running::ready(&running.engine, &running.events)).await {
+            Some(Ok(())) => Ok(taken),
+            // It was there and is gone again: the caller may try another.
+            Some(Err(error)) if *error.kind() == ErrorKind::Closed => {
+                Err(Error::new(ErrorKind::Lost(LostCause::Closed), Sent::No))
+            }
+            Some(Err(error)) => Err(error),
+            None => Err(Running::connect_error(&running.engine)),
+        }
+    }
+
+    fn reuse_or_open(&self) -> Result<Running, Error> {
+        // Dropped after the lock.
+        let mut ended = Vec::new();
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::new(ErrorKind::Closed, Sent::No));
+        }
+        let mut opening = None;
+        while let Some(Idle { running, .. }) = state.idle.pop() {
+            match condition(&running) {
+                Condition::Ready => {
+                    state.idle.extend(opening);
+                    return Ok(running);
+                }
+                Condition::Opening if opening.is_none() => {
+                    opening = Some(Idle { running, since: Instant::now() });
+                }
+                Condition::Opening | Condition::Ended => ended.push(running),
+            }
+        }
+        if let Some(Idle { running, .. }) = opening {
+            return Ok(running);
+        }
+        self.check_policy(&state)?;
+        state.totals.opened += 1;
+        drop(state);
+        let _context = self.runtime.enter();
+        Running::start(&self.options, self.connector.clone(), Life::OneConnection)
+            .map_err(|error| Error::misuse(error.to_string()))
+    }
+
+    /// A client whose policy does not wait for its shared connection does not wait for a leased one either.
+    fn check_policy(&self, state: &State) -> Result<(), Error> {
+        let now = self.shared.now();
+        let shared = self.shared.lock();
+        let Some(outage) = shared.bridge.outage() else { return Ok(()) };
+        let situation = Situation {
+            outage,
+            since: shared.bridge.down_for(now),
+            backlog_bytes: 0,
+            backlog_commands: 0,
+            command_bytes: 0,
+            is_movable: false,
+        };
+        drop(shared);
+        match state.policy.admit(&situation) {
+            Verdict::Fail => Err(Error::new(ErrorKind::Unavailable, Sent::No)),
+            _ => Ok(()),
+        }
+    }
+
+    fn give_back(self: &Arc<Self>, running: Running) {
+        if condition(&running) == Condition::Ended || !running.engine.lock().bridge.is_idle() {
+            return end(running);
+        }
+        let mut state = self.lock();
+        if state.is_closed {
+            drop(state);
+            return end(running);
+        }
+        state.idle.push(Idle { running, since: Instant::now() });
+        if !std::mem::replace(&mut state.has_reaper, true) {
+            self.runtime.spawn(reap(Arc::downgrade(self)));
+        }
+    }
+
+    /// Ends what has been unused for too long. Returns when to look again.
+    fn reap(&self) -> Option<Instant> {
+        let idle_max = self.options.leased_idle_time();
+        let now = Instant::now();
+        let mut state = self.lock();
+        let (old, idle): (Vec<_>, Vec<_>) = std::mem::take(&mut state.idle).into_iter().partition(|idle| {
+            now.duration_since(idle.since) >= idle_max || condition(&idle.running) == Condition::Ended
+        });
+        state.idle = idle;
+        let next = state.idle.iter().filter_map(|idle| idle.since.checked_add(idle_max)).min();
+        state.has_reaper = next.is_some();
+        drop(state);
+        old.into_iter().for_each(|idle| end(idle.running));
+        next
+    }
+
+    /// The client has gone: nothing is taken any more, and what comes back is closed.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let idle = std::mem::take(&mut state.idle);
+        drop(state);
+        self.permits.close();
+        idle.into_iter().for_each(|idle| end(idle.running));
+    }
+
+    pub(super) fn report(&self) -> LeaseReport {
+        let state = self.lock();
+        let leased_max = self.options.leased_bound();
+        let Totals { opened, unblocked, replies_lost } = state.totals;
+        LeaseReport {
+            leased_max,
+            taken: leased_max - self.permits.available_permits().min(leased_max),
+            idle: state.idle.len(),
+            opened,
+            unblocked,
+            replies_lost,
+        }
+    }
+
+    /// A command that was given up has its reply.
+    pub(super) fn note_unblocked(&self, has_data: bool) {
+        let mut state = self.lock();
+        state.totals.unblocked += 1;
+        state.totals.replies_lost += u64::from(has_data);
+    }
+
+    /// Sends one command over the shared connection, for the pool's own needs.
+    pub(super) async fn say(&self, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
+        say(&self.shared, args, timeout).await
+    }
+}
+
+impl std::fmt::Debug for Pool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Pool").field(&self.report()).finish()
+    }
+}
+
+/// Ends unused connections as long as there are any. Holds no pool while it sleeps.
+async fn reap(pool: Weak<Pool>) {
+    loop {
+        let Some(next) = pool.upgrade().and_then(|pool| pool.reap()) else { return };
+        tokio::time::sleep_until(next).await;
+    }
+}
+
+async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
+    let order = Order {
+        effect: SideEffect::Admin,
+        replies: 1,
+        deadline: engine.now() + timeout,
+        flags: Flags::NO_RETRY,
+        bytes: encoded_len(args),
+        room: None,
+    };
+    engine.exchange(order, |out| out.command(args)).await
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Condition {
+    Ready,
+    /// Its first connection is not there yet.
+    Opening,
+    Ended,
+}
+
+fn condition(running: &Running) -> Condition {
+    let state = running.engine.lock();
+    match state.bridge.link_state() {
+        _ if state.is_ended => Condition::Ended,
+        LinkState::Up => Condition::Ready,
+        _ if state.bridge.counters().connections == 0 => Condition::Opening,
+        _ => Condition::Ended,
+    }
+}
+
+/// Closes a connection, whatever is on it.
+fn end(running: Running) {
+    kill(&running.engine);
+    drop(running);
+}
+
+/// Ends what an engine has; what was sent on it fails.
+pub(super) fn kill(engine: &Engine) {
+    let now = engine.now();
+    let mut state = engine.lock();
+    let generation = state.bridge.generation();
+    state.bridge.close(now);
+    state.bridge.lost(now, generation, LostCause::Killed);
+    wake_owner(state);
+}
+
+/// A future's output, unless the time comes first.
+pub(super) async fn within<F: Future>(until: Option<Instant>, future: F) -> Option<F::Output> {
+    match until {
+        Some(until) => timeout_at(until, future).await.ok(),
+        None => Some(future.await),
+    }
+}
+
+/// A connection that is taken. Dropped, it goes back to its pool, or is closed if it cannot serve another.
+pub(super) struct Taken {
+    pool: Arc<Pool>,
+    /// Present until it is dropped.
+    running: Option<Running>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Taken {
+    pub(super) const fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    pub(super) const fn running(&self) -> &Running {
+        self.running.as_ref().expect("invariant: it is there until the drop")
+    }
+
+    /// Whether nothing is owed on it.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.running().engine.lock().bridge.is_idle()
+    }
+
+    /// Closes it.
+    pub(super) fn end(mut self) {
+        self.running.take().into_iter().for_each(end);
+    }
+
+    /// Sends commands, and gives the connection back when all replies that it owes have come. Their text does not
+    /// matter (`DISCARD` fails where no transaction is open). It is closed if they do not come within the command
+    /// timeout.
+    pub(super) fn clean_up(self, commands: &'static [&'static [&'static str]]) {
+        let runtime = self.pool.runtime.clone();
+        runtime.spawn(async move {
+            let timeout = self.pool.options.default_command_timeout();
+            let engine = Arc::clone(&self.running().engine);
+            for command in commands {
+                let args: Vec<&[u8]> = command.iter().map(|arg| arg.as_bytes()).collect();
+                if let Err(error) = say(&engine, &args, timeout).await
+                    && error.code().is_none()
+                {
+                    return self.end();
+                }
+            }
+        });
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            self.pool.give_back(running);
+        }
+    }
+}
