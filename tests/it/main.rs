@@ -12,6 +12,8 @@ mod client_lease;
 #[cfg(test)]
 mod client_pubsub;
 #[cfg(test)]
+mod client_script;
+#[cfg(test)]
 mod client_servers;
 #[cfg(test)]
 mod config;

@@ -152,6 +152,16 @@ impl Args {
         self.encoded.extend_from_slice(LINE_END);
     }
 
+    /// Appends all arguments of `other`; long [`Bytes`] are not copied.
+    fn append(&mut self, other: &Self) {
+        let start = self.encoded.len();
+        self.encoded.extend_from_slice(&other.encoded);
+        let shared = other.shared.iter().map(|shared| Shared { at: start + shared.at, ..shared.clone() });
+        self.shared.extend(shared);
+        self.shared_len += other.shared_len;
+        self.count += other.count;
+    }
+
     /// How many arguments there are.
     #[inline]
     pub const fn len(&self) -> usize {
@@ -190,6 +200,12 @@ impl Args {
     /// Calls `look` with the arguments by position; allocates for more than a handful of them.
     pub(crate) fn view<'a, T>(&'a self, look: impl FnOnce(&View<'a>) -> T) -> T {
         look(&View(self.iter().collect()))
+    }
+}
+
+impl ToArgs for Args {
+    fn write_args(&self, args: &mut Args) {
+        args.append(self);
     }
 }
 

@@ -45,6 +45,7 @@ pub(crate) struct Inner {
     pub(crate) engine: Arc<Engine>,
     pub(crate) command_timeout: Duration,
     is_idempotent_retried: bool,
+    pub(crate) has_script_cache: bool,
     pub(crate) events: broadcast::Sender<Event>,
     /// The client's; its leases share it.
     pub(crate) pubsub: Arc<Hub>,
@@ -136,6 +137,7 @@ pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError>
         engine: Arc::clone(&running.engine),
         command_timeout: options.default_command_timeout(),
         is_idempotent_retried: options.is_idempotent_retried(),
+        has_script_cache: options.is_script_cached(),
         events: running.events.clone(),
         pubsub,
         role: Role::Shared(pool),
@@ -177,6 +179,7 @@ impl Inner {
             engine: Arc::clone(&running.engine),
             command_timeout: pool.options().default_command_timeout(),
             is_idempotent_retried: false,
+            has_script_cache: pool.options().is_script_cached(),
             events: running.events.clone(),
             pubsub: Arc::clone(pool.pubsub()),
             role: Role::Leased(Conduct::new(Arc::clone(pool))),

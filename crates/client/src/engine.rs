@@ -20,6 +20,7 @@ use towline_sansio::Instant;
 
 use crate::clock;
 use crate::cmd::Cmd;
+use crate::script::KnownScripts;
 use crate::transport::{ConnectError, WriteSide};
 
 /// Pieces of one vectored write: batches of few large commands; more than these go with the next call.
@@ -28,6 +29,8 @@ const PIECES_MAX: usize = 16;
 /// One endpoint's engine.
 pub(crate) struct Engine {
     state: Mutex<State>,
+    /// Which scripts the server of the present connection has.
+    pub(crate) scripts: Mutex<KnownScripts>,
 }
 
 pub(crate) struct State {
@@ -54,7 +57,7 @@ impl Engine {
             last_dial_error: None,
             is_ended: false,
         };
-        Self { state: Mutex::new(state) }
+        Self { state: Mutex::new(state), scripts: Mutex::default() }
     }
 
     /// A panic elsewhere leaves the bridge whole: every change of it ends before foreign code runs.

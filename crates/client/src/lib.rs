@@ -97,6 +97,7 @@ mod opinion;
 mod options;
 mod pipeline;
 mod pubsub;
+mod script;
 mod trace;
 pub mod transport;
 mod url;
@@ -113,6 +114,7 @@ pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
 pub use pubsub::{
     BUFFER_BYTES_DEFAULT, DroppedTotals, Overflow, PubSubEvent, Subscription, SubscriptionBuilder,
 };
+pub use script::{Script, ScriptCall};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::{
     BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind, Event,

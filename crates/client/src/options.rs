@@ -64,6 +64,7 @@ pub struct ConnectOptions {
     unwatched_hook: Option<UnwatchedHook>,
     leased_max: usize,
     leased_idle_max: Duration,
+    has_script_cache: bool,
 }
 
 #[derive(Clone)]
@@ -96,6 +97,7 @@ impl ConnectOptions {
             unwatched_hook: None,
             leased_max: 64,
             leased_idle_max: Duration::from_secs(30),
+            has_script_cache: true,
         }
     }
 
@@ -260,6 +262,13 @@ impl ConnectOptions {
         self.leased_idle_max = idle;
         self
     }
+
+    /// Whether scripts are called by their digest once the server has them. Default: yes. Otherwise each call sends
+    /// the script's source, for proxies and servers without a script cache.
+    pub const fn script_cache(mut self, has_script_cache: bool) -> Self {
+        self.has_script_cache = has_script_cache;
+        self
+    }
 }
 
 /// What the engine reads.
@@ -317,6 +326,11 @@ impl ConnectOptions {
     /// How long an unused leased connection is kept.
     pub const fn leased_idle_time(&self) -> Duration {
         self.leased_idle_max
+    }
+
+    /// Whether scripts are called by their digest.
+    pub const fn is_script_cached(&self) -> bool {
+        self.has_script_cache
     }
 
     /// Whether idempotent commands are repeated without being told.
@@ -459,6 +473,7 @@ impl fmt::Debug for ConnectOptions {
             .field("has_unwatched_hook", &self.unwatched_hook.is_some())
             .field("leased_max", &self.leased_max)
             .field("leased_idle_max", &self.leased_idle_max)
+            .field("has_script_cache", &self.has_script_cache)
             .finish()
     }
 }
