@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod blocking;
 #[cfg(test)]
+mod client_blocking;
+#[cfg(test)]
 mod client_examples;
 #[cfg(test)]
 mod client_lease;

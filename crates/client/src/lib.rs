@@ -84,6 +84,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+pub mod blocking;
 mod client;
 mod clock;
 mod cmd;
