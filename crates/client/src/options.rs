@@ -1,3 +1,5 @@
+// Long because: each option has a setter with the reason for its default, and a reader.
+
 //! What a client can be told.
 //!
 //! Owns [`ConnectOptions`], its defaults with their reasons, and the check that they go together. Does **not** own their
