@@ -14,8 +14,8 @@ use e2e::wait;
 use rustix::process::Signal;
 use towline_client::transport::Target;
 use towline_client::{
-    BackoffConfig, Client, ConnectOptions, Credentials, ErrorKind, Overflow, ProtocolChoice, PubSubEvent,
-    Subscription, cmd,
+    BackoffConfig, Client, ConnectOptions, Credentials, ErrorKind, LinkState, LivenessConfig, Overflow, Peer,
+    Policy, ProtocolChoice, PubSubEvent, Sent, Subscription, cmd,
 };
 
 /// A real server and the protocol to speak with it.
@@ -420,4 +420,55 @@ async fn keyspace_notifications_are_messages_like_others() {
         let event = message("__keyspace@0__:session:1", Some("__keyspace@0__:session:*"), "set");
         assert_eq!(next(&mut keys).await, event, "{setting:?}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_goes_silent_is_noticed_and_costs_a_gap() {
+    let liveness = LivenessConfig {
+        silence_max: Duration::from_millis(200),
+        idle_ping_after: Some(Duration::from_millis(50)),
+        ..LivenessConfig::default()
+    };
+    for setting in SETTINGS {
+        let server = Server::start(setting.0, &[]).unwrap();
+        let client = Client::open(options(&server, setting.1).liveness(liveness)).await.unwrap();
+        let mut subscription = client.subscribe(["c"]).await.unwrap();
+        server.signal(Signal::STOP).unwrap();
+        let observer = client.clone();
+        assert!(
+            until(move || observer.pubsub_snapshot().unwrap().link != LinkState::Up).await,
+            "{setting:?}"
+        );
+        server.signal(Signal::CONT).unwrap();
+        assert!(matches!(next(&mut subscription).await, PubSubEvent::Gap { name, .. } if name == "c"));
+        assert!(is_settled_at(&server, "c", 1).await, "{setting:?}: the silent connection has gone");
+    }
+}
+
+#[tokio::test]
+async fn without_a_server_the_reason_is_told() {
+    let target = Target::tcp("127.0.0.1", e2e::process::free_port().unwrap());
+    let options = || ConnectOptions::new(target.clone()).backoff(QUICK);
+
+    let client = Client::lazy(options().command_timeout(Duration::from_millis(100))).unwrap();
+    let error = client.subscribe(["c"]).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Connect(_)), "{error}");
+    assert!(error.to_string().contains("refused") && error.sent() == Sent::No, "{error}");
+
+    let client = Client::lazy(options().backlog(Policy::FailFast)).unwrap();
+    let error = within(client.subscribe(["c"])).await.unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Unavailable, Sent::No));
+
+    let proxied = options().peer(Peer::Proxy).protocol(ProtocolChoice::Resp2);
+    let error = Client::lazy(proxied).unwrap().subscribe(["c"]).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Misuse(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_connection_ends_the_request_at_once() {
+    let server = Server::start(ServerKind::Redis70, &["--requirepass", "secret"]).unwrap();
+    let options = options(&server, ProtocolChoice::Resp3).credentials(Credentials::password("wrong"));
+    let error = within(Client::lazy(options).unwrap().subscribe(["c"])).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Handshake(_)), "{error}");
+    assert_eq!(error.sent(), Sent::No);
 }

@@ -260,6 +260,10 @@ impl SubscriptionBuilder<'_> {
         names: impl IntoIterator<Item = N>,
     ) -> Result<Subscription, Error> {
         let inner = &self.client.inner;
+        // Where no command may wait for a connection, no subscription may.
+        if !inner.engine.lock().bridge.may_wait(clock::now()) {
+            return Err(Error::new(ErrorKind::Unavailable, Sent::No));
+        }
         let (engine, id) = inner.pubsub.open(self.bytes_max, self.overflow)?;
         let mut subscription = Subscription { engine, id, kind, timeout: inner.command_timeout };
         subscription.add(names).await?;
@@ -288,8 +292,8 @@ impl Client {
     /// # Errors
     /// Nothing is subscribed in any of these cases. [`ErrorKind::Server`]: the server refuses a channel (`NOPERM`);
     /// [`ErrorKind::Handshake`]: it refuses the connection for good; [`ErrorKind::Connect`]: no connection within the
-    /// command timeout, retryable; [`ErrorKind::Deadline`]: no confirmation within it; [`ErrorKind::Unavailable`]: a
-    /// dial failed, and the backlog policy does not wait, retryable; [`ErrorKind::Misuse`]: more names than
+    /// command timeout, retryable; [`ErrorKind::Deadline`]: no confirmation within it; [`ErrorKind::Unavailable`]:
+    /// nothing is connected, and the backlog policy does not wait, retryable; [`ErrorKind::Misuse`]: more names than
     /// [`NAMES_MAX`](towline_client_proto::subscriptions::NAMES_MAX).
     ///
     /// # Cancel safety
@@ -422,8 +426,9 @@ impl Subscription {
 
     /// Asks for names. They are taken back when the result is dropped before it is settled.
     fn request<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<Pending<'_>, Error> {
+        let now = self.engine.now();
         let mut state = self.engine.lock();
-        state.bridge.subscribe(self.id, self.kind, names)?;
+        state.bridge.subscribe(now, self.id, self.kind, names)?;
         wake_owner(state);
         Ok(Pending(self))
     }

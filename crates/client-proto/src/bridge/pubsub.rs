@@ -14,10 +14,13 @@ use bytes::Bytes;
 use towline_resp::Proto;
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
+use towline_spec::SideEffect;
 
 use super::{Bridge, Flight};
+use crate::command::{Flags, Order};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent};
 use crate::generation::Generation;
+use crate::policy::{Outage, Verdict};
 use crate::server_error::{ServerClass, ServerError};
 use crate::subscriptions::{
     BatchReply, Item, Kind, Lagged, NAMES_MAX, Outbox, Overflow, PushEvent, Refused, Subscribed,
@@ -225,16 +228,21 @@ impl<W> Bridge<W> {
     /// when. Names that the subscriber has already are passed over.
     ///
     /// # Errors
-    /// Nothing has changed in any of these cases. [`ErrorKind::Closed`]; [`ErrorKind::Misuse`]: the bridge is not one
-    /// for subscriptions, the subscriber has gone, its last request is not settled, or there are too many names.
+    /// Nothing has changed in any of these cases. [`ErrorKind::Closed`]; [`ErrorKind::Unavailable`]: the connection was
+    /// lost and the policy does not wait; [`ErrorKind::Misuse`]: the bridge is not one for subscriptions, the subscriber has gone, its last request is not settled, or there are too many names.
     pub fn subscribe<N: AsRef<[u8]>>(
         &mut self,
+        now: Instant,
         id: SubscriberId,
         kind: Kind,
         names: impl IntoIterator<Item = N>,
     ) -> Result<(), Error> {
         if self.is_closed {
             return Err(Error::new(ErrorKind::Closed, Sent::No));
+        }
+        // The first dial is only made because somebody subscribes, so nobody is refused before it.
+        if self.link.outage() != Outage::NeverConnected && !self.may_wait(now) {
+            return Err(Error::new(ErrorKind::Unavailable, Sent::No));
         }
         let Some(pubsub) = &mut self.pubsub else { return Err(not_subscribing()) };
         let Some(subscriber) = pubsub.subscribers.get_mut(&id) else {
@@ -271,6 +279,19 @@ impl<W> Bridge<W> {
         }
         self.pump_subscriptions();
         too_many.map_or(Ok(()), |error| Err(Error::misuse(error.to_string())))
+    }
+
+    /// Whether something is connected or the policy lets small work wait for it.
+    pub fn may_wait(&self, now: Instant) -> bool {
+        let order = Order {
+            effect: SideEffect::Connection,
+            replies: 1,
+            deadline: Instant::FAR,
+            flags: Flags::PINNED,
+            bytes: 0,
+            room: None,
+        };
+        self.link.is_up() || self.policy.admit(&self.situation(now, &order)) != Verdict::Fail
     }
 
     /// Whether the subscriber's last request is settled, and how. If it failed, its names are no longer subscribed.

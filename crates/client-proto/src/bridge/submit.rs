@@ -150,7 +150,7 @@ impl<W> Bridge<W> {
         taken == 0 || taken + bytes <= self.config.backlog_bytes_max
     }
 
-    fn situation(&self, now: Instant, order: &Order) -> Situation {
+    pub(super) fn situation(&self, now: Instant, order: &Order) -> Situation {
         Situation {
             outage: self.link.outage(),
             since: now.since(self.link.down_since()),

@@ -19,7 +19,7 @@ impl Rig {
     }
 
     fn subscribe(&mut self, id: SubscriberId, names: &[&str]) {
-        self.bridge.subscribe(id, Kind::Channel, names).unwrap();
+        self.bridge.subscribe(self.now, id, Kind::Channel, names).unwrap();
     }
 
     fn is_subscribed(&mut self, id: SubscriberId) -> Poll<Result<(), Error>> {
@@ -205,6 +205,9 @@ fn a_policy_that_does_not_wait_fails_requests_with_the_next_dial() {
     assert_eq!((error.kind(), error.sent()), (&ErrorKind::Unavailable, Sent::No));
     rig.connect();
     assert_eq!(rig.serve(), "");
+    rig.lose();
+    let refused = rig.bridge.subscribe(rig.now, id, Kind::Channel, ["a"]).unwrap_err();
+    assert_eq!(refused.kind(), &ErrorKind::Unavailable, "the connection was lost");
 }
 
 #[test]
