@@ -8,7 +8,7 @@ use super::zset_ranges::store;
 use crate::command::{Args, CommandError, CommandResult, Ctx, Handler, Locks, Row, keys};
 use towline_resp::writer::Writer;
 use towline_store::geo::{Position, Search, Shape, Unit, distance_text};
-use towline_store::number::parse_f64;
+use towline_store::number::{parse_f64, parse_i64};
 use towline_store::zset::Zset;
 
 /// What the command's name says.
@@ -64,6 +64,8 @@ enum Centre {
 enum Origin {
     Member,
     Coordinates,
+    /// A polygon has its own.
+    Polygon,
 }
 
 /// The arguments of one command.
@@ -175,12 +177,22 @@ impl<'a> Query<'a> {
         let origin = self.centre.map(|(origin, _)| origin);
         let is_box = matches!(self.shape, Some(Shape::Box { .. }));
         let is_circle = matches!(self.shape, Some(Shape::Radius(_)));
-        if rest.is(0, "frommember") && operands >= 1 && origin != Some(Origin::Coordinates) {
+        let is_from = |own: Origin| origin.is_none_or(|origin| origin == own);
+        if rest.is(0, "frommember") && operands >= 1 && is_from(Origin::Member) {
             self.centre = Some(centre_at_member(zset, rest.get(1))?);
             Ok(1)
-        } else if rest.is(0, "fromlonlat") && operands >= 2 && origin != Some(Origin::Member) {
+        } else if rest.is(0, "fromlonlat") && operands >= 2 && is_from(Origin::Coordinates) {
             self.centre = Some((Origin::Coordinates, Centre::At(position_arg(rest, 1)?)));
             Ok(2)
+        } else if rest.is(0, "bypolygon")
+            && operands >= 2
+            && !is_box
+            && !is_circle
+            && is_from(Origin::Polygon)
+        {
+            self.take_polygon(rest)
+        } else if origin == Some(Origin::Polygon) {
+            Err(CommandError::Syntax)
         } else if rest.is(0, "byradius") && operands >= 2 && !is_box {
             self.take_radius(rest, 1)?;
             Ok(2)
@@ -216,6 +228,22 @@ impl<'a> Query<'a> {
         Ok(())
     }
 
+    /// `BYPOLYGON` with its number of corners and their coordinates; says how many operands these are.
+    fn take_polygon(&mut self, args: Args<'_>) -> Result<usize, CommandError> {
+        const CORNERS_MIN: usize = 3;
+        let count = parse_i64(args.get(1)).and_then(|count| i32::try_from(count).ok());
+        let count = count.ok_or(CommandError::Text("ERR invalid number of vertices"))?;
+        let given = (args.len() - 2) / 2;
+        let count = usize::try_from(count).ok().filter(|count| (CORNERS_MIN..=given).contains(count));
+        let count =
+            count.ok_or(CommandError::Text("ERR GEOSEARCH BYPOLYGON must have at least 3 vertices"))?;
+        let corners =
+            (0..count).map(|corner| position_arg(args, 2 + 2 * corner)).collect::<Result<_, _>>()?;
+        let Search { centre, shape } = Search::of_polygon(corners);
+        (self.centre, self.shape) = (Some((Origin::Polygon, Centre::At(centre))), Some(shape));
+        Ok(1 + 2 * count)
+    }
+
     /// What the options together must not be.
     fn check(&self, name: &[u8], form: Form) -> Result<(), CommandError> {
         if self.destination.is_some() && (self.with_distance || self.with_hash || self.with_position) {
@@ -244,7 +272,7 @@ impl<'a> Query<'a> {
 
     /// What is found in the set, in order and up to the count.
     fn find<'z>(&self, zset: &'z Zset) -> Vec<Found<'z>> {
-        let (Some((_, Centre::At(centre))), Some(shape)) = (self.centre, self.shape) else {
+        let (Some((_, Centre::At(centre))), Some(shape)) = (self.centre, self.shape.clone()) else {
             return Vec::new();
         };
         let enough = self.count.filter(|_| self.is_any).unwrap_or(usize::MAX);

@@ -74,20 +74,22 @@ pub(super) const ROWS: &[Row] = &[
         .deprecated("6.2.0", "`GEOSEARCH` with the `BYRADIUS` and `FROMMEMBER` arguments"),
     cmd("geosearch", -7, READONLY)
         .args(
-            "key <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius <M | KM | FT \
-             | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count [ANY]] \
+            "key [FROMMEMBER member | FROMLONLAT longitude latitude] <BYRADIUS radius <M | KM | FT \
+             | MI> | BYBOX width height <M | KM | FT | MI> | BYPOLYGON count longitude latitude \
+             [longitude latitude ...]> [ASC | DESC] [COUNT count [ANY]] \
              [WITHCOORD] [WITHDIST] [WITHHASH]",
         )
-        .doc("6.2.0", "Finds the members within a circle or a box.")
+        .doc("6.2.0", "Finds the members within a circle, a box or a polygon.")
         .cost("O(N+log(M)), N is the number of members in the searched area, M of all members")
         .keys(READ_1),
     cmd("geosearchstore", -8, WRITE | DENYOOM)
         .args(
-            "destination source <FROMMEMBER member | FROMLONLAT longitude latitude> <BYRADIUS radius \
-             <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI>> [ASC | DESC] [COUNT count \
+            "destination source [FROMMEMBER member | FROMLONLAT longitude latitude] <BYRADIUS radius \
+             <M | KM | FT | MI> | BYBOX width height <M | KM | FT | MI> | BYPOLYGON count longitude \
+             latitude [longitude latitude ...]> [ASC | DESC] [COUNT count \
              [ANY]] [STOREDIST]",
         )
-        .doc("6.2.0", "Stores the members within a circle or a box in another key.")
+        .doc("6.2.0", "Stores the members within a circle, a box or a polygon in another key.")
         .cost("O(N+log(M)), N is the number of members in the searched area, M of all members")
         .keys(&[key(1, OW | UPDATE), key(2, RO | ACCESS)])
         .effect(NonIdempotent),

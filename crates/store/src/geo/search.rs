@@ -18,7 +18,7 @@ const OFFSETS: [(i32, i32); CELLS_MAX] =
     [(0, 0), (0, 1), (0, -1), (1, 0), (-1, 0), (1, 1), (-1, 1), (1, -1), (-1, -1)];
 
 /// The form of the searched area around its centre, in metres.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
     /// All positions up to a distance.
     Radius(f64),
@@ -29,10 +29,12 @@ pub enum Shape {
         /// North to south.
         height_m: f64,
     },
+    /// All positions within the lines between these corners, in degrees; see [`Search::of_polygon`].
+    Polygon(Vec<Position>),
 }
 
 /// A search of an area.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Search {
     /// The centre.
     pub centre: Position,
@@ -41,12 +43,28 @@ pub struct Search {
 }
 
 impl Search {
+    /// The search of a polygon, whose centre is the mean of its corners on the sphere. Lines are straight on a map in degrees,
+    /// and none crosses the edge of the map.
+    #[must_use]
+    pub fn of_polygon(corners: Vec<Position>) -> Self {
+        let (mut x, mut y, mut z) = (0.0, 0.0, 0.0);
+        for corner in &corners {
+            let (longitude, latitude) = (corner.longitude.to_radians(), corner.latitude.to_radians());
+            x += latitude.cos() * longitude.cos();
+            y += latitude.cos() * longitude.sin();
+            z += latitude.sin();
+        }
+        let (longitude, latitude) = (y.atan2(x).to_degrees(), z.atan2(x.hypot(y)).to_degrees());
+        Self { centre: Position { longitude, latitude }, shape: Shape::Polygon(corners) }
+    }
+
     /// The distance in metres from the centre, if `position` lies within the area.
     #[must_use]
     pub fn distance_m(&self, position: Position) -> Option<f64> {
         let distance_m = self.centre.distance_m(position);
-        match self.shape {
-            Shape::Radius(radius_m) => (distance_m <= radius_m).then_some(distance_m),
+        match &self.shape {
+            Shape::Radius(radius_m) => (distance_m <= *radius_m).then_some(distance_m),
+            Shape::Polygon(corners) => is_within(corners, position).then_some(distance_m),
             Shape::Box { width_m, height_m } => {
                 let east = position.distance_m(Position { longitude: self.centre.longitude, ..position });
                 let north = position.distance_m(Position { latitude: self.centre.latitude, ..position });
@@ -92,9 +110,10 @@ impl Search {
 
     /// The degrees between which the area lies. They may leave the map.
     fn bounds(&self) -> Area {
-        let (width_m, height_m) = match self.shape {
-            Shape::Radius(radius_m) => (radius_m, radius_m),
+        let (width_m, height_m) = match &self.shape {
+            Shape::Radius(radius_m) => (*radius_m, *radius_m),
             Shape::Box { width_m, height_m } => (width_m / 2.0, height_m / 2.0),
+            Shape::Polygon(corners) => return bounds_of(corners),
         };
         let Position { longitude, latitude } = self.centre;
         let north = (height_m / EARTH_RADIUS_M).to_degrees();
@@ -109,9 +128,10 @@ impl Search {
 
     /// The step at which a cell is about as large as the area.
     fn estimated_step(&self) -> u32 {
-        let mut range_m = match self.shape {
-            Shape::Radius(radius_m) => radius_m,
+        let mut range_m = match &self.shape {
+            Shape::Radius(radius_m) => *radius_m,
             Shape::Box { width_m, height_m } => (width_m / 2.0).hypot(height_m / 2.0),
+            Shape::Polygon(corners) => self.farthest_m(&bounds_of(corners)),
         };
         if range_m == 0.0 {
             return STEP_MAX;
@@ -129,6 +149,14 @@ impl Search {
         step.clamp(1, STEP_MAX as i32).cast_unsigned()
     }
 
+    /// The distance of the corner of `bounds` that is farthest from the centre.
+    fn farthest_m(&self, bounds: &Area) -> f64 {
+        let (east, north) = (bounds.longitude, bounds.latitude);
+        let corners = [(east.0, north.0), (east.0, north.1), (east.1, north.0), (east.1, north.1)];
+        let distance = |(longitude, latitude)| self.centre.distance_m(Position { longitude, latitude });
+        corners.into_iter().map(distance).fold(0.0, f64::max)
+    }
+
     /// Whether the cells around the centre's reach as far as the area.
     fn is_covered(&self, step: u32, bounds: &Area) -> bool {
         let centre = Cell::of(self.centre, step, LATITUDE_MAX);
@@ -138,4 +166,29 @@ impl Search {
             && area(1, 0).longitude.1 >= bounds.longitude.1
             && area(-1, 0).longitude.0 <= bounds.longitude.0
     }
+}
+
+/// The degrees between which corners lie.
+fn bounds_of(corners: &[Position]) -> Area {
+    let range = |axis: fn(&Position) -> f64| {
+        let all = corners.iter().map(axis);
+        (all.clone().fold(f64::INFINITY, f64::min), all.fold(f64::NEG_INFINITY, f64::max))
+    };
+    Area { longitude: range(|corner| corner.longitude), latitude: range(|corner| corner.latitude) }
+}
+
+/// Whether a line from the position to the east crosses the polygon's lines an odd number of times.
+fn is_within(corners: &[Position], position: Position) -> bool {
+    let mut is_within = false;
+    let Some(mut from) = corners.last() else { return false };
+    for to in corners {
+        let spans = (from.latitude > position.latitude) != (to.latitude > position.latitude);
+        if spans {
+            let share = (position.latitude - from.latitude) / (to.latitude - from.latitude);
+            let crossing = from.longitude + share * (to.longitude - from.longitude);
+            is_within ^= position.longitude < crossing;
+        }
+        from = to;
+    }
+    is_within
 }

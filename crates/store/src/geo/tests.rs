@@ -104,6 +104,36 @@ fn searches_equal_those_of_the_real_server() {
 }
 
 #[test]
+fn a_polygon_holds_what_lies_between_its_lines() {
+    let at = |longitude, latitude| Position::new(longitude, latitude).expect("within the limits");
+    let polygon = |corners: &[(f64, f64)]| {
+        Search::of_polygon(corners.iter().map(|&(longitude, latitude)| at(longitude, latitude)).collect())
+    };
+    let square = polygon(&[(12.0, 37.0), (16.0, 37.0), (16.0, 39.0), (12.0, 39.0)]);
+    // The mean of the corners on a sphere lies farther from the equator than that of their degrees.
+    assert!((square.centre.longitude() - 14.0).abs() < 1e-9);
+    assert!((square.centre.latitude() - 38.016_94).abs() < 1e-5, "{}", square.centre.latitude());
+    let distance = |search: &Search, longitude, latitude| search.distance_m(at(longitude, latitude));
+    assert!(distance(&square, 14.0, 38.0).is_some_and(|metres| (metres - 1884.0).abs() < 1.0));
+    assert_eq!(distance(&square, 16.1, 38.0), None);
+    // Two triangles that touch: the lines cross.
+    let bow = polygon(&[(0.0, 0.0), (2.0, 0.0), (0.0, 2.0), (2.0, 2.0)]);
+    for (longitude, latitude, is_within) in
+        [(1.0, 0.5, true), (1.0, 1.5, true), (0.2, 1.0, false), (1.8, 1.0, false)]
+    {
+        assert_eq!(distance(&bow, longitude, latitude).is_some(), is_within, "{longitude} {latitude}");
+    }
+    // A line, and a point.
+    for flat in [&[(0.0, 0.0), (1.0, 1.0), (2.0, 2.0)], &[(5.0, 5.0); 3]] {
+        let search = polygon(flat);
+        assert_eq!(distance(&search, 1.0, 1.5), None);
+        assert!((1..=9).contains(&search.score_ranges().len()));
+    }
+    let whole = polygon(&[(-180.0, -85.0), (180.0, -85.0), (180.0, 85.0), (-180.0, 85.0)]);
+    assert!((1..=9).contains(&whole.score_ranges().len()));
+}
+
+#[test]
 fn extreme_searches_end() {
     for metres in [0.0, 5e-324, f64::MAX, f64::INFINITY] {
         for latitude in [0.0, LATITUDE_MAX, -LATITUDE_MAX] {

@@ -221,3 +221,35 @@ fn storing_is_notified() {
         assert_eq!(server.events(line).join(", "), events, "{line}");
     }
 }
+
+#[test]
+fn polygons_have_their_own_centre() {
+    let mut server = Server::new();
+    server.line(
+        "GEOADD g 13.361389 38.115556 Palermo 15.087269 37.502669 Catania 17.241510 38.788135 edge 14 38 mid",
+    );
+    let square = "BYPOLYGON 4 12 37 16 37 16 39 12 39";
+    assert_eq!(server.line(&format!("GEOSEARCH g {square} ASC")), "*3 $3 mid $7 Palermo $7 Catania");
+    assert_eq!(
+        server.line(&format!("GEOSEARCH g {square} COUNT 1 DESC WITHDIST")),
+        "*1 *2 $7 Catania $11 111411.0839"
+    );
+    assert_eq!(server.line(&format!("GEOSEARCHSTORE d g {square}")), ":3");
+    assert_eq!(server.line(&format!("GEOSEARCH none {square}")), "*0");
+    let too_few = "-ERR GEOSEARCH BYPOLYGON must have at least 3 vertices";
+    for (area, reply) in [
+        ("BYPOLYGON 2 13 37 16 37", too_few),
+        ("BYPOLYGON 3 13 37 16 37 14.5", too_few),
+        ("BYPOLYGON -1 13 37 16 37", too_few),
+        ("BYPOLYGON x 13 37 16 37", "-ERR invalid number of vertices"),
+        ("BYPOLYGON 4294967299 13 37 16 37 1 1", "-ERR invalid number of vertices"),
+        ("BYPOLYGON 3 13 37 16 37 a 1", "-ERR value is not a valid float"),
+        ("BYPOLYGON 3 13 37 16 37 14 90", "-ERR invalid longitude,latitude pair 14.000000,90.000000"),
+        ("BYPOLYGON 3 13 37 16 37 14 40 BYRADIUS 1 km", "-ERR syntax error"),
+        ("BYPOLYGON 3 13 37 16 37 14 40 FROMLONLAT 1 1", "-ERR syntax error"),
+        ("FROMMEMBER mid BYPOLYGON 3 13 37 16 37 14 40", "-ERR syntax error"),
+        ("BYBOX 1 1 km BYPOLYGON 3 13 37 16 37 14 40", "-ERR syntax error"),
+    ] {
+        assert_eq!(server.line(&format!("GEOSEARCH g {area}")), reply, "{area}");
+    }
+}
