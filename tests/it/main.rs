@@ -45,3 +45,5 @@ mod pubsub;
 mod redis_cli;
 #[cfg(test)]
 mod redis_py;
+#[cfg(test)]
+mod soak;

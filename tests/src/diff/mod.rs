@@ -101,6 +101,12 @@ pub fn run(settings: &Settings) -> anyhow::Result<Summary> {
     Ok(summary)
 }
 
+/// The commands of the program of `topic` that `seed` gives, for every dialect.
+pub fn commands(topic: &Topic, seed: u64) -> Vec<Arguments> {
+    let dialects = Dialects::all();
+    Program::draw(topic, &Templates::new(topic, dialects), dialects, seed).commands()
+}
+
 /// Commands that read all of the state that a program may have left.
 fn probes(topic: &Topic) -> Vec<Arguments> {
     let mut keys: Vec<String> = ["s1", "l1", "h1", "e1", "z1"].map(str::to_owned).to_vec();
