@@ -23,8 +23,9 @@ pub(crate) type Asking = Pin<Box<dyn Future<Output = Option<Opinion>> + Send>>;
 pub(crate) fn ask(connector: Connector, options: &ConnectOptions, key: Arc<str>) -> Asking {
     let liveness = options.liveness_config();
     let asked_after = liveness.second_opinion.map_or(liveness.silence_max, |second| second.ask_after);
-    // Nobody waits longer than a dial may take, however patient the configuration is.
-    let time = liveness.silence_max.saturating_sub(asked_after).min(options.dial_timeout());
+    // Three quarters of what is left, so that the answer is there in time; and never longer than a dial may take.
+    let left = liveness.silence_max.saturating_sub(asked_after);
+    let time = (left - left / 4).min(options.dial_timeout());
     let target = options.target().clone();
     Box::pin(async move { find_out(&connector, &target, &key, time).await })
 }

@@ -68,6 +68,12 @@ fn options(address: SocketAddr) -> ConnectOptions {
     ConnectOptions::new(Target::tcp(address.ip().to_string(), address.port()))
         .peer(Peer::Proxy)
         .protocol(ProtocolChoice::Resp2)
+        .liveness(unhurried())
+}
+
+/// The defaults, but a test that other work holds up is not taken for a starved process.
+fn unhurried() -> LivenessConfig {
+    LivenessConfig { late_max: Duration::from_secs(60), ..LivenessConfig::default() }
 }
 
 fn pong(name: &str) -> Option<Act> {
@@ -154,7 +160,7 @@ async fn a_silent_server_is_noticed_while_the_owner_sleeps() {
         (_, name) => pong(name).unwrap_or(Act::Reply(":1\r\n")),
     })
     .await;
-    let liveness = LivenessConfig { silence_max: Duration::from_millis(100), ..LivenessConfig::default() };
+    let liveness = LivenessConfig { silence_max: Duration::from_millis(100), ..unhurried() };
     let client = Client::open(options(address).liveness(liveness)).await.unwrap();
     let start = Instant::now();
     let error = cmd("INCR").arg("n").query::<i64>(&client).await.unwrap_err();
@@ -167,7 +173,7 @@ async fn a_silent_server_is_noticed_while_the_owner_sleeps() {
 /// Gives a silent server up after `silence_max`, with a second opinion well before.
 fn doubtful(silence_max: Duration) -> LivenessConfig {
     let second = SecondOpinion { ask_after: Duration::from_millis(20), ..SecondOpinion::default() };
-    LivenessConfig { silence_max, second_opinion: Some(second), ..LivenessConfig::default() }
+    LivenessConfig { silence_max, second_opinion: Some(second), confirm: silence_max, ..unhurried() }
 }
 
 #[tokio::test]
@@ -180,12 +186,12 @@ async fn a_server_that_accepts_but_does_not_answer_is_busy_and_gets_more_time() 
         _ => Act::Silence,
     })
     .await;
-    let silence_max = Duration::from_millis(100);
+    let silence_max = Duration::from_millis(300);
     let client = Client::open(options(address).liveness(doubtful(silence_max))).await.unwrap();
     let incr = cmd("INCR").arg("n").query::<i64>(&client);
     let mut incr = std::pin::pin!(incr);
     // Without the opinion it would be over long before this.
-    assert!(tokio::time::timeout(5 * silence_max, &mut incr).await.is_err());
+    assert!(tokio::time::timeout(4 * silence_max, &mut incr).await.is_err());
     notice.notify_one();
     assert_eq!(incr.await, Ok(1));
     assert_eq!(client.metrics().second_opinions, 1);
@@ -283,46 +289,4 @@ async fn a_client_that_never_connected_says_when_it_is_closed() {
         }
     }
     assert_eq!(events.next().await, None);
-}
-
-/// Collects what is logged.
-#[cfg(feature = "tracing")]
-#[derive(Clone, Default)]
-struct Log(Arc<std::sync::Mutex<Vec<u8>>>);
-
-#[cfg(feature = "tracing")]
-impl std::io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cfg(feature = "tracing")]
-#[tokio::test]
-async fn traces_have_the_connection_and_commands_but_no_keys() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
-        .with_span_events(tracing_subscriber::fmt::format::FmtSpan::CLOSE)
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _guard = tracing::subscriber::set_default(subscriber);
-    let address = serve(|_, name| pong(name).unwrap_or(Act::Reply("+OK\r\n"))).await;
-    let client = Client::open(options(address)).await.unwrap();
-    client.set("secret-key", "secret-value").await.unwrap();
-    let failed = Client::lazy(options(nowhere().await)).unwrap();
-    let _event = failed.events().next().await;
-    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
-    for word in ["INFO", "connected (g1)", "command{name=SET}", "WARN", "dial g1 failed", "server=127.0.0.1"]
-    {
-        assert!(text.contains(word), "no {word} in\n{text}");
-    }
-    assert!(!text.contains("secret"), "{text}");
 }
