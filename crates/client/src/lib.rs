@@ -119,9 +119,9 @@ pub use script::{Script, ScriptCall};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::{
     BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind, Event,
-    Generation, HeadOfLine, LinkState, LivenessConfig, LostCause, Outage, Peer, Policy, ProtocolChoice,
-    Ready, RetryBudgetConfig, SecondOpinion, Sent, ServerError, ServerInfo, ServerMode, Situation, Snapshot,
-    Stage, Trouble, Verdict,
+    FlushOrder, Generation, HeadOfLine, LinkState, LivenessConfig, LostCause, Outage, Peer, Policy,
+    ProtocolChoice, Ready, RetryBudgetConfig, SecondOpinion, Sent, ServerError, ServerInfo, ServerMode,
+    Situation, Snapshot, Stage, Trouble, Verdict,
 };
 pub use towline_resp::frame::Frame;
 pub use towline_spec::SideEffect;

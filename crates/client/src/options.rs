@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use towline_admission::{BackoffConfig, BackoffError};
 use towline_client_proto::{
-    BacklogPolicy, Config, Credentials, Error, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
-    RetryBudgetConfig,
+    BacklogPolicy, Config, Credentials, Error, FlushOrder, HandshakeConfig, LivenessConfig, Peer, Policy,
+    ProtocolChoice, RetryBudgetConfig,
 };
 
 /// Makes a policy for each endpoint.
@@ -203,6 +203,12 @@ impl ConnectOptions {
     /// second.
     pub const fn backlog_bytes_max(mut self, bytes: usize) -> Self {
         self.engine.backlog_bytes_max = bytes;
+        self
+    }
+
+    /// Whether new commands may overtake the backlog after a reconnect. Default: no, all goes in the order of submission.
+    pub const fn flush_order(mut self, order: FlushOrder) -> Self {
+        self.engine.flush_order = order;
         self
     }
 
