@@ -330,8 +330,11 @@ fn lpos(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn lset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, limits) = (args.get(1), limits(ctx));
     let list = ctx.ks.list_mut(key)?.ok_or(CommandError::NoSuchKey)?;
-    let index = list.index(args.int(2)?).ok_or(CommandError::Text("ERR index out of range"))?;
-    list.set(index, args.get(3), limits);
+    // An index that is out of range adapts the encoding all the same, as in Redis.
+    let index = list.index(args.int(2)?).unwrap_or(usize::MAX);
+    if !list.set(index, args.get(3), limits) {
+        return Err(CommandError::Text("ERR index out of range"));
+    }
     ctx.ks.changed(key, Class::List, "lset");
     ctx.out.ok();
     Ok(())

@@ -234,3 +234,17 @@ fn resp3_nulls_have_one_form() {
         assert_eq!(server.line(line), "_", "{line}");
     }
 }
+
+#[test]
+fn a_list_at_its_limit_is_converted_by_lset_even_out_of_range() {
+    let mut server = Server::new();
+    server.line("CONFIG SET list-max-listpack-size 4");
+    server.line("RPUSH l a b c d");
+    assert_eq!(server.line("OBJECT ENCODING l"), "$8 listpack");
+    assert_eq!(server.line("LSET l x v"), "-ERR value is not an integer or out of range");
+    assert_eq!(server.line("OBJECT ENCODING l"), "$8 listpack");
+    assert_eq!(server.line("LSET l 4 v"), "-ERR index out of range");
+    assert_eq!(server.line("OBJECT ENCODING l"), "$9 quicklist");
+    assert_eq!(server.line("LSET l -5 v"), "-ERR index out of range");
+    assert_eq!(server.line("LRANGE l 0 -1"), "*4 $1 a $1 b $1 c $1 d");
+}
