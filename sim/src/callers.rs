@@ -59,7 +59,8 @@ impl World {
             if self.next_id > self.plan.commands_max || self.callers[caller].room.is_some() {
                 return;
             }
-            let command = Command::draw(self.new_id(), &mut self.work, self.plan.large_percent);
+            let (id, plan) = (self.new_id(), &self.plan);
+            let command = Command::draw(id, &mut self.work, plan.large_percent, plan.large_bytes);
             let deadline = self.draw_deadline();
             if self.submit(caller, command.clone(), deadline, None) == Err(Full) && self.work.chance(60) {
                 self.stand_in_line(caller, command);
@@ -120,6 +121,8 @@ impl World {
             }
         };
         self.records.insert(id, record);
+        let result = invariants::policy::may_accept(self, id);
+        self.check(result);
         let snapshot = self.bridge.snapshot(self.now);
         let config = &self.plan.config;
         let promise = room.and_then(|_| self.callers[caller].promise);
@@ -146,6 +149,7 @@ impl World {
         let id = self.new_id();
         let command = Command { id, ..command };
         let ticket = self.bridge.wait_for_room(command.len_bytes(), waiter);
+        self.line.joined(caller);
         self.trace.line(self.now, format_args!("caller {caller} waits for room: {ticket:?}"));
         self.callers[caller].room = Some((ticket, waiter, command));
         self.wake();
@@ -162,6 +166,7 @@ impl World {
             let Some((ticket, waiter, _)) = self.callers[caller].room.take() else { return };
             self.trace.line(self.now, format_args!("caller {caller} leaves the line"));
             self.wakes.dropped(waiter);
+            self.line.left(caller);
             self.bridge.leave_room(ticket);
         } else if self.work.chance(20) {
             self.look_for_room(caller);
@@ -207,6 +212,8 @@ impl World {
                 }
             }
             Target::Room(caller) => {
+                let result = self.line.called(caller);
+                self.check(result);
                 self.callers[caller].promise = self.put_back();
                 if self.work.chance(60) {
                     self.look_for_room(caller);

@@ -45,7 +45,7 @@ pub(crate) struct Command {
 
 impl Command {
     /// Draws a command.
-    pub(crate) fn draw(id: u64, draw: &mut Draw, large_percent: u64) -> Self {
+    pub(crate) fn draw(id: u64, draw: &mut Draw, large_percent: u64, large_bytes: usize) -> Self {
         use Kind::{Append, Del, Echo, Incr, Push, Read, Set, Swap, Transaction};
         let kind =
             draw.pick(&[Echo, Echo, Read, Set, Set, Swap, Incr, Incr, Append, Push, Push, Del, Transaction]);
@@ -66,7 +66,7 @@ impl Command {
             flags = flags | Flags::PINNED;
         }
         let padding = match draw.range(0, 99) {
-            roll if roll < large_percent => draw.size(4000, 20_000),
+            roll if roll < large_percent => draw.size(4000, large_bytes),
             roll if roll < 3 * large_percent => draw.size(100, 1000),
             _ => 0,
         };

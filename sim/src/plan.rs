@@ -90,6 +90,8 @@ pub(crate) struct Plan {
     pub(crate) latency: Duration,
     /// The share of values above what fits one block, in percent.
     pub(crate) large_percent: u64,
+    /// The largest of these values.
+    pub(crate) large_bytes: usize,
     /// The longest deadline of a command.
     pub(crate) deadline_max: Duration,
     /// The share of commands that wait for ever, in percent.
@@ -151,8 +153,14 @@ impl Plan {
             6..=7 => Policy::FailFast,
             _ => Policy::Bounded { bytes: draw.size(100, 5000), age: draw.millis(20, 600) },
         };
+        let mut config = config(&mut draw);
+        // A few histories have so much in them that the log has to move what is left together.
+        let is_heavy = draw.chance(3);
+        if is_heavy {
+            config.backlog_bytes_max = 64 << 20;
+        }
         Self {
-            config: config(&mut draw),
+            config,
             policy,
             handshake,
             liveness: liveness(&mut draw),
@@ -170,7 +178,8 @@ impl Plan {
             commands_max: draw.range(3, 60).min(length),
             gap: draw.micros(100, 60_000),
             latency: draw.micros(20, 20_000),
-            large_percent: draw.pick(&[0, 0, 2, 10]),
+            large_percent: if is_heavy { 30 } else { draw.pick(&[0, 0, 2, 10]) },
+            large_bytes: if is_heavy { 400_000 } else { 20_000 },
             deadline_max: draw.millis(5, 3000),
             endless_percent: draw.pick(&[0, 10, 50]),
             faults,

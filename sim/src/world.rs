@@ -15,7 +15,7 @@ use towline_sansio::Instant;
 use crate::callers::Caller;
 use crate::command::{Ending, Kind, Record};
 use crate::draw::Draw;
-use crate::invariants::{self, Violation, events::Events, wakes::Wakes};
+use crate::invariants::{self, Violation, events::Events, line::Line, wakes::Wakes};
 use crate::network::Conn;
 use crate::plan::Plan;
 use crate::trace::Trace;
@@ -120,6 +120,7 @@ pub(crate) struct World {
     pub(crate) next_id: u64,
     pub(crate) next_waiter: u64,
     pub(crate) wakes: Wakes,
+    pub(crate) line: Line,
     pub(crate) events: Events,
     /// The connection whose frames are being delivered.
     pub(crate) delivering: Option<u64>,
@@ -181,6 +182,7 @@ impl World {
             next_id: 1,
             next_waiter: 1,
             wakes: Wakes::default(),
+            line: Line::default(),
             events: Events::new(plan.config.events_max),
             delivering: None,
             hold: None,

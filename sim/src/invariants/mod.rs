@@ -10,9 +10,11 @@ pub(crate) mod handshake_first;
 pub(crate) mod healing;
 pub(crate) mod identity;
 pub(crate) mod leaks;
+pub(crate) mod line;
 pub(crate) mod not_sent;
 pub(crate) mod order;
 pub(crate) mod peace;
+pub(crate) mod policy;
 pub(crate) mod spin;
 pub(crate) mod stale;
 pub(crate) mod transactions;
@@ -62,6 +64,7 @@ pub(crate) fn at_the_end(world: &mut World) -> Result<(), Violation> {
     transactions::check(world)?;
     identity::check(world)?;
     order::check(world)?;
+    policy::check(world)?;
     world.wakes.check_all_called()?;
     leaks::check(world)
 }
