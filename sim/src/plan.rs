@@ -142,7 +142,7 @@ impl Plan {
         };
         let fault_count = if draw.chance(10) { 0 } else { draw.range(1, 10) };
         let is_over_resp3 = handshake.peer == Peer::Server && handshake.protocol != ProtocolChoice::Resp2;
-        let faults = (0..fault_count)
+        let mut faults: Vec<(Duration, Fault)> = (0..fault_count)
             .map(|_| {
                 let at = draw.micros(0, u64::try_from(span.as_micros()).unwrap_or(u64::MAX));
                 (at, fault(&mut draw, has_password, is_over_resp3))
@@ -158,6 +158,8 @@ impl Plan {
         let is_heavy = draw.chance(3);
         if is_heavy {
             config.backlog_bytes_max = 64 << 20;
+            // Much of it ends while nothing is connected.
+            faults.push((Duration::ZERO, Fault::DialsHang(2)));
         }
         Self {
             config,
@@ -176,7 +178,7 @@ impl Plan {
             bridge_seed: draw.bits(),
             callers: draw.size(1, 4),
             commands_max: draw.range(3, 60).min(length),
-            gap: draw.micros(100, 60_000),
+            gap: if is_heavy { draw.micros(100, 5000) } else { draw.micros(100, 60_000) },
             latency: draw.micros(20, 20_000),
             large_percent: if is_heavy { 30 } else { draw.pick(&[0, 0, 2, 10]) },
             large_bytes: if is_heavy { 400_000 } else { 20_000 },

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use towline_client_proto::LostCause;
+use towline_client_proto::{Generation, LostCause};
 use towline_faults::model::{ConnectionId, Keep, OutputEvent, Trouble, Wrong};
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -241,16 +241,19 @@ impl World {
         }
     }
 
-    /// A reply that nobody asked for. Only while nothing is in flight: otherwise no client can tell.
+    /// A reply that nobody asked for. Only while no command has left whole: otherwise no client can tell.
     fn extra_reply(&mut self, generation: u64) {
-        let is_up = self.bridge.info().is_some() && self.bridge.generation().0 == generation;
-        let snapshot = self.bridge.snapshot(self.now);
-        if is_up && snapshot.in_flight_commands == 0 && self.writer.is_none() {
-            if let Some(conn) = self.conns.get_mut(&generation) {
-                conn.has_lied = true;
-            }
+        let is_up = self.bridge.info().is_some() && self.bridge.is_serving(Generation(generation));
+        let in_flight = self.bridge.snapshot(self.now).in_flight_commands;
+        let Some(conn) = self.conns.get_mut(&generation) else { return };
+        let has_sent_none =
+            in_flight == 0 || (in_flight == conn.ends.len() && conn.boundary == conn.up.total);
+        if is_up && has_sent_none && self.writer.is_none() {
+            conn.has_lied = true;
             let mut frames = vec![Frame::Simple(Bytes::from_static(b"OK"))];
             self.deliver(generation, &mut frames, None, false);
+            let result = invariants::peace::lie_is_noticed(self, generation);
+            self.check(result);
         }
     }
 
