@@ -144,6 +144,31 @@ fn a_pop_that_is_dropped_before_it_arrives_is_unblocked_too() {
 }
 
 #[test]
+fn a_pop_that_is_dropped_on_a_lease_frees_the_lease() {
+    each(same, |mut rig| {
+        Box::pin(async move {
+            let lease = rig.client.lease().await.unwrap();
+            for _ in 0..3 {
+                let mut waiting = Box::pin(cmd("BLPOP").arg(("queue", 0)).query::<Popped>(&lease));
+                tokio::select! {
+                    biased;
+                    outcome = &mut waiting => panic!("{outcome:?}"),
+                    () = std::future::ready(()) => {}
+                }
+                rig.wait_for_blocked(1);
+                drop(waiting);
+                lease.set("key", "value").await.unwrap();
+            }
+            assert_eq!(rig.ask("RPUSH queue job"), ":1");
+            drop(lease);
+            wait_for_rest(&rig.client);
+            assert!(wait::until(|| rig.client.lease_report().unblocked == 3));
+            assert_eq!(rig.client.lease_report().replies_lost, 0);
+        })
+    });
+}
+
+#[test]
 fn an_element_that_wins_the_race_against_a_drop_is_counted() {
     each(same, |mut rig| {
         Box::pin(async move {

@@ -322,6 +322,11 @@ impl<W> Bridge<W> {
         }
     }
 
+    /// Whether this command's reply is the next to come.
+    pub fn is_next(&self, ticket: Ticket) -> bool {
+        matches!(self.in_flight.front(), Some(Flight::Command(next)) if *next == ticket)
+    }
+
     /// Gives a command up. What was not handed to a writer is withdrawn and never sent; what was is answered in its
     /// turn, and the answer is dropped.
     pub fn abandon(&mut self, ticket: Ticket) {

@@ -42,8 +42,9 @@ use pool::Taken;
 /// selected is gone. Take a new lease then.
 ///
 /// When it is dropped, the connection goes back to the client's pool: at once if it is as it was, after `DISCARD` and
-/// `UNWATCH` if keys were watched or a transaction was begun. A connection that was changed otherwise, that owes a
-/// reply it does not give within the command timeout, or that a clone of this handle still uses, is closed.
+/// `UNWATCH` if keys were watched or a transaction was begun. A connection that was changed otherwise, on which a blocked
+/// command was given up, that owes a reply it does not give within the command timeout, or that a clone of this handle
+/// still uses, is closed.
 ///
 /// ```no_run
 /// # async fn add(client: towline_client::Client) -> Result<(), towline_client::Error> {

@@ -484,6 +484,9 @@ fn a_wanted_silence_does_not_end_the_connection() {
     let ticket = rig.submit_as(&["BLPOP", "k", "0"], SideEffect::NonIdempotent, Flags::NONE).unwrap();
     rig.write(usize::MAX);
     let kind = |error: Error| (error.kind().clone(), error.sent());
+    let behind = rig.get("x");
+    rig.write(usize::MAX);
+    assert!(rig.bridge.is_next(ticket) && !rig.bridge.is_next(behind));
     let explained = rig.bridge.explain(rig.now, ticket, ErrorKind::Deadline);
     assert_eq!(kind(explained), (ErrorKind::Deadline, Sent::Maybe));
     for _ in 0..4 {

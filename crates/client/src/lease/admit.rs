@@ -51,7 +51,7 @@ impl Conduct {
         }
     }
 
-    fn note(&self, taint: Taint) {
+    pub(super) fn note(&self, taint: Taint) {
         self.taint.fetch_max(taint as u8, Ordering::AcqRel);
     }
 }

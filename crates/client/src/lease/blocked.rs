@@ -15,6 +15,7 @@ use towline_sansio::Instant as EngineInstant;
 use towline_spec::SideEffect;
 
 use super::Pool;
+use super::admit::{Conduct, Taint};
 use super::pool::{Taken, kill, within};
 use crate::client::{Client, Role};
 use crate::cmd::{BlockTime, Cmd, RetryChoice};
@@ -91,7 +92,8 @@ impl Client {
             Role::Shared(pool) => run(pool, cmd, effect, block, terms).await,
             Role::Leased(conduct) => {
                 let engine = Arc::clone(&self.inner.engine);
-                Blocked::send(conduct.pool(), engine, None, cmd, effect, block)?.outcome(terms.ends_at).await
+                let place = Place::Lease(conduct);
+                Blocked::send(conduct.pool(), engine, place, cmd, effect, block)?.outcome(terms.ends_at).await
             }
         }
     }
@@ -113,10 +115,10 @@ async fn run(
             let engine = Arc::clone(&taken.running().engine);
             let left = if attempt > 1 { terms.block_left() } else { None };
             let blocked = match left {
-                None => Blocked::send(pool, engine, Some(taken), cmd, effect, block)?,
+                None => Blocked::send(pool, engine, Place::Own(taken), cmd, effect, block)?,
                 Some(left) => {
                     let shorter = cmd.with_block_time(left);
-                    Blocked::send(pool, engine, Some(taken), &shorter, effect, BlockTime::AtMost(left))?
+                    Blocked::send(pool, engine, Place::Own(taken), &shorter, effect, BlockTime::AtMost(left))?
                 }
             };
             blocked.outcome(terms.ends_at).await
@@ -166,12 +168,20 @@ fn reads_from_now(cmd: &Cmd) -> bool {
     args.any(|arg| arg.eq_ignore_ascii_case(b"streams")) && args.any(|arg| arg == b"$")
 }
 
+/// Where a command blocks.
+enum Place<'p> {
+    /// On a connection that it has for itself.
+    Own(Taken),
+    /// On a lease, whose holder may send more.
+    Lease(&'p Conduct),
+}
+
 /// A command that may be blocked at the server. Dropped before its outcome, it is unblocked there.
 struct Blocked<'p> {
     pool: &'p Arc<Pool>,
     engine: Arc<Engine>,
-    /// The connection, if it is the command's own.
-    taken: Option<Taken>,
+    /// Present until it is dropped.
+    place: Option<Place<'p>>,
     ticket: Option<Ticket>,
     effect: SideEffect,
 }
@@ -180,7 +190,7 @@ impl<'p> Blocked<'p> {
     fn send(
         pool: &'p Arc<Pool>,
         engine: Arc<Engine>,
-        taken: Option<Taken>,
+        place: Place<'p>,
         cmd: &Cmd,
         effect: SideEffect,
         block: BlockTime,
@@ -196,7 +206,7 @@ impl<'p> Blocked<'p> {
         };
         set_patience(pool, &engine, Some(block));
         let ticket = engine.submit(engine.now(), &order, |out| cmd.encode(out)).map_err(lost)?;
-        Ok(Self { pool, engine, taken, ticket, effect })
+        Ok(Self { pool, engine, place: Some(place), ticket, effect })
     }
 
     async fn outcome(mut self, ends_at: Option<Instant>) -> Result<Frame, Error> {
@@ -239,26 +249,37 @@ fn one(reply: Reply) -> Frame {
     }
 }
 
-/// The silence that is allowed: for the time of a blocking command in addition to the usual.
+/// Sets the silence that is allowed: for the time of a blocking command in addition to the usual; the usual again once
+/// nothing is owed. Among others on a lease it may be one of them that blocks, so any silence is allowed then.
 fn set_patience(pool: &Pool, engine: &Engine, block: Option<BlockTime>) {
     let usual = *pool.options().liveness_config();
+    let mut state = engine.lock();
     let silence_max = match block {
-        None => usual.silence_max,
-        Some(BlockTime::AtMost(time)) => usual.silence_max.saturating_add(time),
-        Some(BlockTime::Forever) => Duration::MAX,
+        None if state.bridge.is_idle() => return state.bridge.set_liveness(usual),
+        None => return,
+        Some(BlockTime::AtMost(time)) if state.bridge.is_idle() => usual.silence_max.saturating_add(time),
+        Some(_) => Duration::MAX,
     };
     // A silence that is wanted is no reason to ask others about it.
-    let second_opinion = if block.is_none() { usual.second_opinion } else { None };
-    engine.lock().bridge.set_liveness(LivenessConfig { silence_max, second_opinion, ..usual });
+    state.bridge.set_liveness(LivenessConfig { silence_max, second_opinion: None, ..usual });
 }
 
 impl Drop for Blocked<'_> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket.take() else { return };
         let (pool, engine) = (Arc::clone(self.pool), Arc::clone(&self.engine));
-        let (taken, effect) = (self.taken.take(), self.effect);
+        let taken = match self.place.take() {
+            Some(Place::Own(taken)) => Some(taken),
+            // A late `CLIENT UNBLOCK` must not meet the next holder's command.
+            Some(Place::Lease(conduct)) => {
+                conduct.note(Taint::Changed);
+                None
+            }
+            None => None,
+        };
+        let effect = self.effect;
         self.pool.runtime().spawn(async move {
-            match unblock(&pool, &engine, ticket, taken.is_some()).await {
+            match unblock(&pool, &engine, ticket).await {
                 Ended::Answered(reply) => {
                     let has_data = effect == SideEffect::NonIdempotent
                         && reply.is_some_and(|reply| !one(reply).is_null());
@@ -289,28 +310,28 @@ enum Ended {
 /// `CLIENT UNBLOCK` goes over another connection, so it may arrive before the command does; it is said again until the
 /// reply is there. Its own reply is awaited each time: one that came late would end the wait of the connection's next
 /// user.
-async fn unblock(pool: &Pool, engine: &Engine, ticket: Ticket, is_own: bool) -> Ended {
-    let (id, in_flight) = {
-        let state = engine.lock();
-        let id = state.bridge.info().and_then(|info| info.client_id);
-        (id, state.bridge.snapshot(engine.now()).in_flight_commands)
-    };
+async fn unblock(pool: &Pool, engine: &Engine, ticket: Ticket) -> Ended {
     let mut outcome = std::pin::pin!(engine.outcome(ticket));
-    if !is_own && in_flight > 1 {
-        // Another command may be the one that is blocked.
-        return Ended::Withdrawn;
-    }
-    let Some(id) = id else { return Ended::No };
-    let id = id.to_string();
     let patience = pool.options().default_command_timeout().min(UNBLOCK_PATIENCE);
     let give_up = Instant::now() + patience;
     let mut pause = UNBLOCK_PAUSE.0;
+    let mut ended = Ended::Withdrawn;
     while Instant::now() < give_up {
-        let args: [&[u8]; 4] = [b"CLIENT", b"UNBLOCK", id.as_bytes(), b"TIMEOUT"];
-        if pool.say(&args, give_up - Instant::now()).await.is_err() {
-            return Ended::No;
+        let mut next = (Instant::now() + pause).min(give_up);
+        // On a lease another command may be ahead of it, and that one is wanted.
+        if let Some(id) = id_if_next(engine, ticket) {
+            ended = Ended::No;
+            let Some(id) = id else { break };
+            let id = id.to_string();
+            let args: [&[u8]; 4] = [b"CLIENT", b"UNBLOCK", id.as_bytes(), b"TIMEOUT"];
+            match pool.say(&args, give_up.duration_since(Instant::now())).await {
+                // It was blocked and is no more: the reply is on its way.
+                Ok(Reply::One(Frame::Integer(1))) => next = give_up,
+                // It has not arrived yet, or is answered already.
+                Ok(_) => next = (Instant::now() + pause).min(give_up),
+                Err(_) => break,
+            }
         }
-        let next = (Instant::now() + pause).min(give_up);
         if let Some(outcome) = within(Some(next), &mut outcome).await {
             return match outcome {
                 Ok(reply) => Ended::Answered(Some(reply)),
@@ -320,5 +341,11 @@ async fn unblock(pool: &Pool, engine: &Engine, ticket: Ticket, is_own: bool) -> 
         }
         pause = (pause * 2).min(UNBLOCK_PAUSE.1);
     }
-    Ended::No
+    ended
+}
+
+/// If the command's reply is the next to come: the connection's number at the server, where it is known.
+fn id_if_next(engine: &Engine, ticket: Ticket) -> Option<Option<i64>> {
+    let state = engine.lock();
+    state.bridge.is_next(ticket).then(|| state.bridge.info().and_then(|info| info.client_id))
 }

@@ -216,6 +216,7 @@ impl Pool {
         if condition(&running) == Condition::Ended || !running.engine.lock().bridge.is_idle() {
             return end(running);
         }
+        running.engine.lock().bridge.set_liveness(*self.options.liveness_config());
         let mut state = self.lock();
         if state.is_closed {
             drop(state);
