@@ -62,6 +62,9 @@ pub(crate) enum Role {
     Leased(Conduct),
 }
 
+/// A dial that hangs ends with the connect timeout too, and knows what it waited for: it gets this long to say so.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
 /// Events kept for a listener that is behind.
 const EVENTS_MAX: usize = 1024;
 
@@ -84,6 +87,15 @@ impl Running {
 
     /// Waits until it is connected; see [`Client::ready`].
     pub(crate) async fn ready(engine: &Engine, events: &broadcast::Sender<Event>) -> Result<(), Error> {
+        Self::connected(engine, events, |_| true).await.map(drop)
+    }
+
+    /// As [`Running::ready`]. `goes_on` is told of every attempt that failed; if it says no, the wait ends with false.
+    pub(crate) async fn connected(
+        engine: &Engine,
+        events: &broadcast::Sender<Event>,
+        mut goes_on: impl FnMut(String) -> bool,
+    ) -> Result<bool, Error> {
         let mut events = events.subscribe();
         loop {
             {
@@ -92,28 +104,32 @@ impl Running {
                     return Err(Error::new(ErrorKind::Closed, Sent::No));
                 }
                 if state.bridge.link_state() == LinkState::Up {
-                    return Ok(());
+                    return Ok(true);
                 }
             }
-            match events.recv().await {
+            let failure = match events.recv().await {
                 Ok(Event::HandshakeFailed { error, .. }) if !error.is_retryable() => {
                     return Err(Error::new(ErrorKind::Handshake(error), Sent::No));
                 }
-                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Ok(Event::HandshakeFailed { error, .. }) => error.to_string(),
+                Ok(Event::DialFailed { error, .. }) => {
+                    let last = engine.lock().last_dial_error.clone();
+                    last.map_or_else(|| error.to_string(), |last| last.to_string())
+                }
+                Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => continue,
                 Err(broadcast::error::RecvError::Closed) => {
                     return Err(Error::new(ErrorKind::Closed, Sent::No));
                 }
+            };
+            if !goes_on(failure) {
+                return Ok(false);
             }
         }
     }
 
-    /// Why no connection came within the time that there was.
-    pub(crate) fn connect_error(engine: &Engine) -> Error {
-        let state = engine.lock();
-        let reason = state
-            .last_dial_error
-            .as_ref()
-            .map_or_else(|| "no connection within the time".to_owned(), |error| error.to_string());
+    /// Why no connection came within the time that there was: the last attempt's reason.
+    pub(crate) fn connect_error(reason: Option<String>) -> Error {
+        let reason = reason.unwrap_or_else(|| "no connection within the time".to_owned());
         Error::new(ErrorKind::Connect(reason.into()), Sent::No)
     }
 }
@@ -229,9 +245,16 @@ impl Client {
     pub async fn open(options: ConnectOptions) -> Result<Self, Error> {
         let timeout = options.dial_timeout();
         let client = Self::lazy(options)?;
-        match tokio::time::timeout(timeout, client.ready()).await {
-            Ok(ready) => ready.map(|()| client),
-            Err(_) => Err(Running::connect_error(&client.inner.engine)),
+        let end = tokio::time::Instant::now().checked_add(timeout);
+        let mut reason = None;
+        let waiting = Running::connected(&client.inner.engine, &client.inner.events, |failure| {
+            reason = Some(failure);
+            end.is_none_or(|end| tokio::time::Instant::now() < end)
+        });
+        match tokio::time::timeout(timeout.saturating_add(LAST_WORDS), waiting).await {
+            Ok(Ok(true)) => Ok(client),
+            Ok(Err(error)) => Err(error),
+            Ok(Ok(false)) | Err(_) => Err(Running::connect_error(reason)),
         }
     }
 

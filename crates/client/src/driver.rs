@@ -38,7 +38,8 @@ const LARGE_BYTES_MIN: usize = 64 * 1024;
 /// The most that is reserved for a body before its bytes come. Reserved is not used: the pages come with the bytes.
 const CLAIM_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-/// A socket that came late in its dial's time still gets this long for its handshake.
+/// A socket that came late in its dial's time still gets this long for its handshake, or the dial's whole time if that is
+/// shorter.
 const HANDSHAKE_TIME_MIN: Duration = Duration::from_millis(500);
 
 /// Frames given to the bridge at once.
@@ -501,7 +502,8 @@ async fn attempt(
         }
     };
     let left = options.dial_timeout().saturating_sub(clock::now().since(begun));
-    let handshake = options.handshake(credentials, left.max(HANDSHAKE_TIME_MIN));
+    let least = HANDSHAKE_TIME_MIN.min(options.dial_timeout());
+    let handshake = options.handshake(credentials, left.max(least));
     Ok(Dialed { stream, right, handshake })
 }
 

@@ -237,8 +237,13 @@ impl<W> Bridge<W> {
     }
 
     fn lose_with(&mut self, now: Instant, cause: LostCause, handshake: Option<HandshakeError>) {
-        match self.link.phase {
-            Phase::Shaking { .. } | Phase::Up { .. } => {}
+        let handshake = match &self.link.phase {
+            Phase::Up { .. } => handshake,
+            // Whoever waits for the connection wants to know why there is none; its own end is no news to this side.
+            Phase::Shaking { handshake: shaking } if cause != LostCause::Killed => {
+                handshake.or_else(|| Some(HandshakeError::Lost { step: shaking.step(), cause }))
+            }
+            Phase::Shaking { .. } => handshake,
             Phase::Waiting { .. } | Phase::Dialing => {
                 if self.is_closed {
                     self.link.phase = Phase::Closed;
@@ -246,7 +251,7 @@ impl<W> Bridge<W> {
                 return;
             }
             Phase::Closed => return,
-        }
+        };
         if self.link.doomed.is_none() {
             self.link.doomed = Some(Loss { cause, handshake });
         }

@@ -11,7 +11,7 @@ use towline_resp::frame::{Decoder, Frame};
 
 use super::*;
 use crate::command::Order;
-use crate::handshake::{Peer, ProtocolChoice};
+use crate::handshake::{HandshakeError, Peer, ProtocolChoice, Step};
 use crate::policy::Policy;
 use crate::retry::RetryBudgetConfig;
 
@@ -121,6 +121,21 @@ impl Rig {
 
 fn integer(n: i64) -> Option<Result<Reply, Error>> {
     Some(Ok(Reply::One(Frame::Integer(n))))
+}
+
+#[test]
+fn a_connection_that_ends_in_its_handshake_says_so() {
+    let mut rig = Rig::new(parts());
+    let generation = rig.bridge.poll_dial(rig.now).expect("a dial is due");
+    rig.bridge.opened(rig.now, generation);
+    rig.lose();
+    let Some(Event::HandshakeFailed { error, .. }) = rig.bridge.poll_event() else { panic!("no event") };
+    assert_eq!(error, HandshakeError::Lost { step: Step::Tracer, cause: LostCause::Reset });
+    assert!(error.is_retryable());
+    assert_eq!(
+        error.to_string(),
+        "the connection was lost before the reply to the tracer: the peer reset it"
+    );
 }
 
 #[test]

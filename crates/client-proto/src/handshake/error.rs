@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::error::LostCause;
 use crate::server_error::{ServerClass, ServerError};
 
 /// One command of a handshake.
@@ -96,12 +97,23 @@ pub enum HandshakeError {
         /// The first command without a reply.
         step: Step,
     },
+    /// The connection ended before the handshake was through. Retryable.
+    #[error("the connection was lost before the reply to {step}: {cause}")]
+    Lost {
+        /// The first command without a reply.
+        step: Step,
+        /// How it ended.
+        cause: LostCause,
+    },
 }
 
 impl HandshakeError {
     /// Whether another attempt with the same configuration may succeed.
     pub const fn is_retryable(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::TooManyClients(_) | Self::Desync | Self::Timeout { .. })
+        matches!(
+            self,
+            Self::Busy(_) | Self::TooManyClients(_) | Self::Desync | Self::Timeout { .. } | Self::Lost { .. }
+        )
     }
 
     /// Whether the credentials are the reason, so that a provider should be asked for new ones.

@@ -150,14 +150,19 @@ impl Pool {
         let running = self.reuse_or_open()?;
         let taken = Taken { pool: Arc::clone(self), running: Some(running), _permit: permit };
         let running = taken.running();
-        match within(until, Running::ready(&running.engine, &running.events)).await {
-            Some(Ok(())) => Ok(taken),
+        let mut reason = None;
+        let connected = Running::connected(&running.engine, &running.events, |failure| {
+            reason = Some(failure);
+            true
+        });
+        match within(until, connected).await {
+            Some(Ok(_)) => Ok(taken),
             // It was there and is gone again: the caller may try another.
             Some(Err(error)) if *error.kind() == ErrorKind::Closed => {
                 Err(Error::new(ErrorKind::Lost(LostCause::Closed), Sent::No))
             }
             Some(Err(error)) => Err(error),
-            None => Err(Running::connect_error(&running.engine)),
+            None => Err(Running::connect_error(reason)),
         }
     }
 
