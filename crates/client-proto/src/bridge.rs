@@ -477,6 +477,12 @@ impl<W> Bridge<W> {
         first.unwrap_or_else(|| self.log.end())
     }
 
+    /// Whether [`Bridge::take_wakes`] has somebody.
+    #[inline]
+    pub const fn has_wakes(&self) -> bool {
+        !self.wakes.is_empty()
+    }
+
     /// The waiters of commands that ended since the last call, added to `out`.
     pub fn take_wakes(&mut self, out: &mut Vec<W>) {
         self.report.counters.wakes += self.wakes.len() as u64;

@@ -82,7 +82,10 @@ impl Engine {
         encode: impl FnOnce(&mut Encoder<'_>),
     ) -> Result<Option<Ticket>, Error> {
         let mut state = self.lock();
-        let submitted = state.bridge.submit(now, order, encode)?;
+        let submitted = match state.bridge.submit(now, order, encode) {
+            Ok(submitted) => submitted,
+            Err(error) => return refused(state, error),
+        };
         self.see_to(submitted.flush, now, state);
         Ok(submitted.ticket)
     }
@@ -111,7 +114,10 @@ impl Engine {
         for (at, (order, cmd)) in commands.enumerate() {
             let submitted = if at == 0 {
                 let first = Order { bytes: whole.bytes, room: whole.room, ..order };
-                state.bridge.submit(now, &first, |out| cmd.encode(out))?
+                match state.bridge.submit(now, &first, |out| cmd.encode(out)) {
+                    Ok(submitted) => submitted,
+                    Err(error) => return refused(state, error),
+                }
             } else {
                 state.bridge.submit_admitted(now, &order, |out| cmd.encode(out))
             };
@@ -134,7 +140,8 @@ impl Engine {
         let is_done = finish_write(&mut state, now, batch, &written);
         // A connection that was lost meanwhile is settled only now, and its owner waits for that.
         let is_over = !state.bridge.is_serving(generation);
-        if !is_done || is_over || state.bridge.wants_write() {
+        // The bytes that left made room for others, whom the owner calls.
+        if !is_done || is_over || state.bridge.wants_write() || state.bridge.has_wakes() {
             wake_owner(state);
         } else {
             wake_in_time(state);
@@ -352,7 +359,7 @@ impl<E: FnMut(&mut Encoder<'_>) + Unpin> Future for Exchange<'_, E> {
                             let room = Box::pin(async move { engine.room(&order).await });
                             this.state = Exchanging::Room(engine, room);
                         }
-                        Err(error) => return Poll::Ready(Err(error)),
+                        Err(error) => return Poll::Ready(refused(state, error)),
                     }
                 }
                 Exchanging::Room(engine, room) => {
@@ -365,7 +372,14 @@ impl<E: FnMut(&mut Encoder<'_>) + Unpin> Future for Exchange<'_, E> {
     }
 }
 
-/// Wakes whoever was freed by an abandoned command.
+/// A command that may not come in gives its promised room on.
+#[cold]
+fn refused<T>(state: MutexGuard<'_, State>, error: Error) -> Result<T, Error> {
+    wake_finished(state);
+    Err(error)
+}
+
+/// Wakes whoever was freed by a command that was given up.
 fn wake_finished(mut state: MutexGuard<'_, State>) {
     let mut wakes = Vec::new();
     state.bridge.take_wakes(&mut wakes);

@@ -114,9 +114,19 @@ impl<W> Bridge<W> {
         Submitted { ticket: is_watched.then_some(ticket), flush: self.flush_advice() }
     }
 
-    /// Whether the command may come in.
+    /// Whether the command may come in. Room that it was promised is used up, or given on if it may not.
     #[inline]
     fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
+        let is_promised = self.room.claim(order.room);
+        let admitted = self.judge(now, order, is_promised);
+        if is_promised && admitted.is_err() {
+            self.grant_room();
+        }
+        admitted
+    }
+
+    #[inline]
+    fn judge(&mut self, now: Instant, order: &Order, is_promised: bool) -> Result<(), Error> {
         let refuse = |kind| Err(Error::new(kind, Sent::No));
         if self.is_closed {
             return refuse(ErrorKind::Closed);
@@ -127,7 +137,7 @@ impl<W> Bridge<W> {
         if order.bytes > COMMAND_BYTES_MAX {
             return Err(Error::misuse("a command is longer than 4 GiB, which no server takes"));
         }
-        if !self.room.claim(order.room) && (self.room.has_waiters() || !self.has_room(order.bytes)) {
+        if !is_promised && (self.room.has_waiters() || !self.has_room(order.bytes)) {
             return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
         }
         if self.link.is_up() {

@@ -104,6 +104,30 @@ fn room_that_was_promised_is_not_given_to_a_newcomer_that_finds_an_empty_backlog
 }
 
 #[test]
+fn room_that_was_promised_and_is_not_used_goes_to_the_next_in_line() {
+    let mut with = parts();
+    with.config.backlog_bytes_max = 60;
+    let mut rig = Rig::new(with);
+    let first = rig.incr("a");
+    let places = [rig.bridge.wait_for_room(50, 1), rig.bridge.wait_for_room(50, 2)];
+    rig.bridge.abandon(first);
+    assert!(rig.bridge.poll_room(places[0], || 1) && !rig.bridge.poll_room(places[1], || 2));
+    // Called too late: its deadline has come with the call.
+    let late = Order {
+        effect: SideEffect::NonIdempotent,
+        replies: 1,
+        deadline: rig.now,
+        flags: Flags::NONE,
+        bytes: 50,
+        room: Some(places[0]),
+    };
+    let refused = rig.bridge.submit(rig.now, &late, |out| out.command(&["INCR", "b"])).unwrap_err();
+    assert_eq!(refused.kind(), &ErrorKind::Deadline);
+    assert!(rig.bridge.poll_room(places[1], || 2), "the next one has the room");
+    assert!(rig.bridge.has_wakes(), "and is told");
+}
+
+#[test]
 fn a_flush_of_the_backlog_keeps_the_bound_on_bytes_in_flight() {
     let mut with = parts();
     with.config.in_flight_bytes_max = 100;
