@@ -10,13 +10,23 @@ mod client_blocking;
 #[cfg(test)]
 mod client_examples;
 #[cfg(test)]
+mod client_faults;
+#[cfg(test)]
 mod client_lease;
 #[cfg(test)]
+mod client_ledger;
+#[cfg(test)]
+mod client_limits;
+#[cfg(test)]
 mod client_pubsub;
+#[cfg(test)]
+mod client_recovery;
 #[cfg(test)]
 mod client_script;
 #[cfg(test)]
 mod client_servers;
+#[cfg(test)]
+mod client_session;
 #[cfg(test)]
 mod config;
 #[cfg(test)]

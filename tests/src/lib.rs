@@ -1,14 +1,20 @@
 //! Real processes and real peers: what no crate can test alone.
 //!
 //! Owns: starting servers ([`process`]), finding the real ones ([`peers`]), a small client that trusts nothing
-//! ([`conn`]) the differential tester ([`diff`]) and a soak ([`soak`]). It deliberately shares no code with the server's codec, so that a
-//! mistake there is not repeated here. The tests themselves are in `tests/it`.
+//! ([`conn`]), the differential tester ([`diff`]), a soak ([`soak`]), and what the client's tests need: a proxy with faults
+//! ([`fault_proxy`]), hand-made servers ([`odd_peer`]) and a workload whose every command has a known fate
+//! ([`ledger`]). What examines the server shares no code with the server's codec, so that a mistake there is not
+//! repeated here. The tests themselves are in `tests/it`.
 
 #![warn(missing_docs)]
 
+pub mod clients;
 pub mod conn;
 pub mod diff;
+pub mod fault_proxy;
 pub mod known_differences;
+pub mod ledger;
+pub mod odd_peer;
 pub mod peers;
 pub mod process;
 pub mod soak;

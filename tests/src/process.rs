@@ -252,12 +252,23 @@ impl Server {
     }
 
     fn status_bytes(&self, field: &str) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line =
-            status.lines().find_map(|line| line.strip_prefix(field)).context("the field is missing")?;
-        let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("the field is no number")?;
-        Ok(kib * 1024)
+        status_bytes(&self.child.id().to_string(), field)
     }
+}
+
+/// Resident memory of the process `pid` (or `self`) in bytes.
+///
+/// # Errors
+/// The process is gone.
+pub fn resident_bytes(pid: &str) -> anyhow::Result<u64> {
+    status_bytes(pid, "VmRSS:")
+}
+
+fn status_bytes(pid: &str, field: &str) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).context("the field is missing")?;
+    let kib: u64 = line.trim().trim_end_matches(" kB").parse().context("the field is no number")?;
+    Ok(kib * 1024)
 }
 
 impl Drop for Server {

@@ -29,3 +29,17 @@ pub fn until_some<T>(patience: Duration, mut condition: impl FnMut() -> Option<T
 pub fn until(mut condition: impl FnMut() -> bool) -> bool {
     until_some(PATIENCE, || condition().then_some(())).is_some()
 }
+
+/// As [`until`], for a condition that other tasks of the same runtime bring about.
+pub async fn eventually(mut condition: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if condition() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
