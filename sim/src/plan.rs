@@ -187,7 +187,8 @@ impl Plan {
             faults,
             closes_at: draw.chance(12).then(|| draw.millis(10, 1500)),
             calm_at: span,
-            socket_bytes: draw.size(64, 100_000),
+            // A path that needs hundreds of round trips for one command is too slow to tell from one that has died.
+            socket_bytes: draw.size(if is_heavy { 20_000 } else { 64 }, 100_000),
             partial_percent: draw.pick(&[0, 20, 60]),
             piece_bytes: draw.pick(&[3, 64, 100_000, 100_000]),
         }

@@ -250,7 +250,7 @@ impl Error {
     /// retryable in this sense; the caller knows whether the command may run twice, this error does not.
     pub fn is_retryable(&self) -> bool {
         match self.kind() {
-            ErrorKind::Server(error) => error.class().is_not_executed(),
+            ErrorKind::Server(error) => self.sent() != Sent::Maybe && error.class().is_not_executed(),
             ErrorKind::Handshake(error) => self.sent() == Sent::No && error.is_retryable(),
             ErrorKind::Closed | ErrorKind::Misuse(_) | ErrorKind::Shape(_) | ErrorKind::Cancelled => false,
             ErrorKind::Deadline

@@ -1,11 +1,11 @@
 //! **Bounds hold.** What waits takes no more bytes than `backlog_bytes_max` when a command is accepted (a single larger
 //! command finds an empty backlog; what a loss puts back was accepted before). What is in flight takes no more
-//! commands than `in_flight_max` and no more bytes than `in_flight_bytes_max` plus the one command that crosses it; a backlog begins to leave in a
-//! window of `pace_bytes_initial`.
-//! Whoever was called from the line for room has it. The log holds no more than what is not answered, twice, plus a
+//! commands than `in_flight_max` and no more bytes than `in_flight_bytes_max` plus the one command that crosses it. A
+//! backlog begins to leave in a window of `pace_bytes_initial`, unless fresh commands may go first: those are not held
+//! to it. Whoever was called from the line for room has it. The log holds no more than what is not answered, twice, plus a
 //! fixed slack.
 
-use towline_client_proto::{Config, Snapshot};
+use towline_client_proto::{Config, FlushOrder, Snapshot};
 
 use super::{Violation, promise};
 
@@ -68,6 +68,9 @@ pub(crate) fn after_taking(snapshot: &Snapshot, config: &Config, largest: usize)
 
 /// After the first batch of a connection that came up with a backlog.
 pub(crate) fn first_window(snapshot: &Snapshot, config: &Config, largest: usize) -> Result<(), Violation> {
+    if config.flush_order != FlushOrder::InOrder {
+        return Ok(());
+    }
     let max = config.pace_bytes_initial + largest;
     promise!(
         snapshot.in_flight_bytes <= max,

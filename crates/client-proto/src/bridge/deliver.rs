@@ -9,7 +9,7 @@ use towline_sansio::Instant;
 
 use super::{Bridge, Event, Flight, Slot, State};
 use crate::command::{Flags, Reply};
-use crate::error::{Error, LostCause, ProtocolError, Stage};
+use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 use crate::generation::Generation;
 use crate::handshake::ReAuthProgress;
 use crate::retry::{Decision, Failure, Question, RetryFlags, Unit, Wait, decide};
@@ -197,7 +197,7 @@ impl<W> Bridge<W> {
         let failure = Failure::Answered(error.class());
         let Some(Decision::RetryAfter(wait)) = self.decide(now, index, failure) else {
             self.report.counters.answered += 1;
-            self.finish(index, Err(Error::server(error)));
+            self.finish_refused(index, error);
             return len;
         };
         let Some(slot) = self.slots.at_mut(index) else { return len };
@@ -209,7 +209,7 @@ impl<W> Bridge<W> {
             || !self.budget.take(now, self.report.counters.answered)
             || !self.log.copy(range, &mut bytes)
         {
-            self.finish(index, Err(Error::server(error)));
+            self.finish_refused(index, error);
             return len;
         }
         slot.attempts.add_refused();
@@ -221,6 +221,14 @@ impl<W> Bridge<W> {
             self.lose(now, LostCause::Killed);
         }
         len
+    }
+
+    /// Gives the server's error to the caller. A refusal proves that this attempt did not run; it says nothing about
+    /// an earlier one that was lost.
+    fn finish_refused(&mut self, index: u32, error: ServerError) {
+        let may_have_run = self.slots.at(index).is_some_and(|slot| slot.attempts.sent() == Sent::Maybe);
+        let sent = if may_have_run && error.class().is_not_executed() { Sent::Maybe } else { Sent::Answered };
+        self.finish(index, Err(Error::new(ErrorKind::Server(error), sent)));
     }
 
     /// Full jitter below a ceiling that doubles.

@@ -240,3 +240,18 @@ fn probes_do_not_pile_up_while_nobody_writes_them() {
     }
     assert_eq!(rig.write(usize::MAX), b"*1\r\n$4\r\nPING\r\n");
 }
+
+#[test]
+fn a_refusal_does_not_speak_for_an_earlier_attempt() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let twice = rig.submit_as(&["SET", "k", "v"], SideEffect::Idempotent, Flags::ALLOW_RETRY).unwrap();
+    rig.write(usize::MAX);
+    rig.lose();
+    rig.connect();
+    rig.write(usize::MAX);
+    rig.bridge.close(rig.now);
+    rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n");
+    let error = rig.outcome(twice).unwrap().unwrap_err();
+    assert_eq!((error.code(), error.sent(), error.is_retryable()), (Some("LOADING"), Sent::Maybe, false));
+}
