@@ -65,6 +65,7 @@ use crate::handshake::{HandshakeConfig, ReAuth};
 use crate::liveness::{Liveness, LivenessConfig};
 use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
+use crate::server_error::ServerError;
 use crate::slab::{Slab, Slotted, Ticket};
 
 pub use flush::{Batch, Flush};
@@ -216,6 +217,8 @@ pub struct Bridge<W> {
     /// Bytes of commands whose last byte the kernel has not taken.
     unsent_bytes: usize,
     delayed: Vec<clock::Delayed>,
+    /// Refused commands whose bytes a writer still has: their replies overtook its word on the write.
+    postponed: Vec<(Ticket, ServerError)>,
     /// Replies of units that have not all come.
     partial: BTreeMap<u32, Vec<Frame>>,
     write: flush::Write,
@@ -277,6 +280,7 @@ impl<W> Bridge<W> {
             in_flight_bytes: 0,
             unsent_bytes: 0,
             delayed: Vec::new(),
+            postponed: Vec::new(),
             partial: BTreeMap::new(),
             write: flush::Write::default(),
             link: link::Link::new(now),
@@ -474,7 +478,9 @@ impl<W> Bridge<W> {
         // What waited through an outage lies before what overtakes it.
         let first =
             if self.queue_old > 0 { queued().or_else(in_flight) } else { in_flight().or_else(queued) };
-        first.unwrap_or_else(|| self.log.end())
+        let first = first.unwrap_or_else(|| self.log.end());
+        let postponed = self.postponed.iter().filter_map(|(ticket, _)| start(ticket.index())).min();
+        postponed.map_or(first, |postponed| postponed.min(first))
     }
 
     /// Whether [`Bridge::take_wakes`] has somebody.
@@ -526,7 +532,10 @@ impl<W> Bridge<W> {
 
     /// Whether nothing waits for anything.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty() && self.queue.len() == self.queue_removed && self.delayed.is_empty()
+        self.in_flight.is_empty()
+            && self.queue.len() == self.queue_removed
+            && self.delayed.is_empty()
+            && self.postponed.is_empty()
     }
 
     /// Whether [`Bridge::close`] was called: nothing more is accepted.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use towline_resp::frame::{Frame, FrameError};
 use towline_sansio::Instant;
 
-use super::{Bridge, Event, Flight, Slot, State};
+use super::{Bridge, Event, Flight, Place, Slot, State};
 use crate::command::{Flags, Reply};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 use crate::generation::Generation;
@@ -203,11 +203,15 @@ impl<W> Bridge<W> {
         let Some(slot) = self.slots.at_mut(index) else { return len };
         let State::Pending(pending) = &mut slot.state else { return len };
         let range = pending.end - u64::from(pending.len)..pending.end;
-        let mut bytes = Vec::with_capacity(len);
-        if self.is_closed
-            || slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET)
-            || !self.budget.take(now, self.report.counters.answered)
-            || !self.log.copy(range, &mut bytes)
+        let mut bytes = Vec::new();
+        let is_wanted = !slot.is_orphan() || slot.flags.contains(Flags::FIRE_AND_FORGET);
+        let is_copied = self.log.copy(range, &mut bytes);
+        if !is_copied && is_wanted && self.log.is_out() {
+            slot.place = Place::Delayed;
+            self.postponed.extend(self.slots.ticket(index).map(|ticket| (ticket, error)));
+            return len;
+        }
+        if self.is_closed || !is_wanted || !is_copied || !self.budget.take(now, self.report.counters.answered)
         {
             self.finish_refused(index, error);
             return len;
@@ -229,6 +233,15 @@ impl<W> Bridge<W> {
         let may_have_run = self.slots.at(index).is_some_and(|slot| slot.attempts.sent() == Sent::Maybe);
         let sent = if may_have_run && error.class().is_not_executed() { Sent::Maybe } else { Sent::Answered };
         self.finish(index, Err(Error::new(ErrorKind::Server(error), sent)));
+    }
+
+    /// A writer has given bytes back: what was refused meanwhile can be kept for later.
+    pub(super) fn resume_postponed(&mut self, now: Instant) {
+        for (ticket, error) in std::mem::take(&mut self.postponed) {
+            if self.slots.ticket(ticket.index()) == Some(ticket) {
+                self.refused(now, ticket.index(), error, 0);
+            }
+        }
     }
 
     /// Full jitter below a ceiling that doubles.

@@ -354,6 +354,9 @@ impl<W> Bridge<W> {
             self.finish_loss(now);
             return;
         }
+        if !self.postponed.is_empty() {
+            self.resume_postponed(now);
+        }
         if batch.bytes > 0 {
             self.liveness.on_write_blocked(now);
         }

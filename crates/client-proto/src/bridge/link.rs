@@ -309,6 +309,7 @@ impl<W> Bridge<W> {
         } else if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
         }
+        self.resume_postponed(now);
         self.release();
         self.grant_room();
     }

@@ -128,6 +128,33 @@ fn room_that_was_promised_and_is_not_used_goes_to_the_next_in_line() {
 }
 
 #[test]
+fn a_refusal_that_overtakes_the_word_on_its_write_is_retried_too() {
+    for is_lost in [false, true] {
+        let mut rig = Rig::new(parts());
+        rig.connect();
+        let ticket = rig.incr("a");
+        let batch = rig.bridge.take_write(rig.now).expect("a command waits");
+        // The kernel had it all, and the server was quick.
+        rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n");
+        if is_lost {
+            rig.lose();
+        }
+        let count = batch.slices().map(<[u8]>::len).sum();
+        rig.bridge.wrote(rig.now, batch, count);
+        assert_eq!(rig.outcome(ticket), None, "it is not over");
+        if is_lost {
+            rig.connect();
+        }
+        rig.now = rig.now + Duration::from_millis(20);
+        rig.bridge.handle_timeout(rig.now);
+        assert_eq!(rig.write(usize::MAX), b"*2\r\n$4\r\nINCR\r\n$1\r\na\r\n");
+        rig.reply(b":1\r\n");
+        assert_eq!(rig.outcome(ticket), integer(1));
+        assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+    }
+}
+
+#[test]
 fn a_flush_of_the_backlog_keeps_the_bound_on_bytes_in_flight() {
     let mut with = parts();
     with.config.in_flight_bytes_max = 100;
