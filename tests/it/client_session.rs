@@ -105,7 +105,7 @@ async fn errors_name_what_failed() {
 
     for (rule, what) in [
         ("close@dial", ["TLS", "closed"]),
-        ("refuse@dial", ["TLS", "reset"]),
+        ("refuse@dial", ["127.0.0.1", "reset"]),
         ("hang@dial", ["TLS", "within"]),
     ] {
         let proxy = FaultProxy::start(server.address(), 1, &[rule]).await.unwrap();

@@ -69,6 +69,22 @@ impl Drop for Lateness {
     }
 }
 
+/// Whether this process runs nothing but `test`, so that its memory is the test's. If not, the test runs in a process of its
+/// own before this returns: `cargo test` has all tests in one process, nextest one for each.
+///
+/// # Panics
+/// The test failed there.
+pub fn is_alone(test: &str) -> bool {
+    const ALONE: &str = "E2E_ALONE";
+    if std::env::var_os("NEXTEST").is_some() || std::env::var_os(ALONE).is_some() {
+        return true;
+    }
+    let own = std::env::current_exe().expect("a running test has a file");
+    let ended = std::process::Command::new(own).args(["--exact", test]).env(ALONE, "1").status();
+    assert!(ended.is_ok_and(|status| status.success()), "{test} failed in a process of its own");
+    false
+}
+
 /// Resident memory of this process in bytes.
 ///
 /// # Errors
