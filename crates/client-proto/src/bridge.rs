@@ -516,6 +516,13 @@ impl<W> Bridge<W> {
         self.release();
     }
 
+    /// Ends the bridge at once, because nobody will serve its connection any more: what was sent fails with
+    /// [`ErrorKind::Lost`], what waits with [`ErrorKind::Closed`].
+    pub fn kill(&mut self, now: Instant) {
+        self.close(now);
+        self.lose(now, LostCause::Killed);
+    }
+
     /// Fails a command that is in the queue, or was taken from it just now and never handed out.
     fn fail_queued(&mut self, now: Instant, index: u32, kind: ErrorKind) {
         match self.slots.at(index).map(|slot| &slot.state) {

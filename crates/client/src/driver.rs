@@ -479,6 +479,21 @@ impl Owner {
     }
 }
 
+impl Drop for Owner {
+    /// An owner that is dropped before its end (its runtime shuts down, or it panicked) leaves nobody waiting.
+    fn drop(&mut self) {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        if state.is_ended {
+            return;
+        }
+        state.writer = None;
+        state.bridge.kill(engine.now());
+        drop(state);
+        self.settle();
+    }
+}
+
 /// One dial, with everything that must be asked first.
 async fn attempt(
     key: Arc<str>,

@@ -140,6 +140,9 @@ impl Engine {
         let is_done = finish_write(&mut state, now, batch, &written);
         // A connection that was lost meanwhile is settled only now, and its owner waits for that.
         let is_over = !state.bridge.is_serving(generation);
+        if state.is_ended {
+            return wake_finished(state);
+        }
         // The bytes that left made room for others, whom the owner calls.
         if !is_done || is_over || state.bridge.wants_write() || state.bridge.has_wakes() {
             wake_owner(state);
