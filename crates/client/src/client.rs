@@ -267,7 +267,8 @@ impl Client {
         start(options).map(|inner| Self { inner }).map_err(|error| Error::misuse(error.to_string()))
     }
 
-    /// Waits until the client is connected.
+    /// Waits until the client is connected: without end if no server comes, whatever the policy and the timeouts say. Put
+    /// `tokio::time::timeout` around it where that matters.
     ///
     /// # Errors
     /// [`ErrorKind::Handshake`] if the server refuses the configuration for good; [`ErrorKind::Closed`].
