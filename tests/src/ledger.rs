@@ -324,6 +324,8 @@ impl Task {
                 self.board.problem(format!("a refused transaction: {answer}"));
                 return;
             }
+            // Nothing is watched here.
+            Ok(Transacted::Conflict) => Err(Error::misuse("a transaction without WATCH met a conflict")),
             Ok(Transacted::Unknown(error)) | Err(error) => Err(error),
         };
         let recorded = self.record.pair.record_alone(&outcome);

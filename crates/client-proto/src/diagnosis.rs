@@ -132,7 +132,8 @@ impl fmt::Display for Diagnosis {
         if let Some(head) = &self.head_of_line {
             write!(f, ", first is {} for {}", head.name, Short(head.age))?;
         }
-        write!(f, "; backlog {} commands, {} bytes", self.backlog_commands, self.backlog_bytes)?;
+        let plural = if self.backlog_commands == 1 { "" } else { "s" };
+        write!(f, "; backlog {} command{plural}, {} bytes", self.backlog_commands, self.backlog_bytes)?;
         match self.generation {
             Some(generation) => write!(f, "; connection {generation}"),
             None => Ok(()),

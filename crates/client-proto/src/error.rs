@@ -8,7 +8,7 @@ use std::fmt;
 
 use towline_resp::frame::FrameError;
 
-use crate::diagnosis::Diagnosis;
+use crate::diagnosis::{Diagnosis, Short};
 use crate::handshake::HandshakeError;
 use crate::server_error::ServerError;
 
@@ -148,7 +148,7 @@ pub enum ErrorKind {
     #[error("protocol error: {0}")]
     Protocol(ProtocolError),
     /// No connection came about within the time that the caller gave it. The text has the last dial's reason.
-    #[error("cannot connect: {0}")]
+    #[error("{0}")]
     Connect(Box<str>),
     /// All connections that the client may lease were taken for as long as the caller could wait.
     #[error("all {leased_max} leased connections are taken")]
@@ -286,6 +286,11 @@ impl fmt::Display for Error {
             Sent::No => f.write_str("; the command was not sent")?,
             Sent::Maybe => f.write_str("; the command was sent and may have run")?,
             Sent::Answered => {}
+        }
+        if let (ErrorKind::Unavailable, Some(down)) =
+            (self.kind(), self.diagnosis().and_then(|diagnosis| diagnosis.down.as_ref()))
+        {
+            return write!(f, " (down for {}: {})", Short(down.since), down.trouble);
         }
         match self.diagnosis() {
             Some(diagnosis) => write!(f, " ({diagnosis})"),

@@ -24,11 +24,13 @@ async fn main() -> Result<(), Error> {
     Ok(())
 }
 
-/// There are three ways for a transaction to end, and an error before it was sent.
+/// How a transaction can end, an error before it was sent apart.
 async fn run(client: &Client, transaction: Pipeline) -> Result<(), Error> {
     match transaction.transact::<(i64, i64)>(client).await? {
         Transacted::Committed((from, to)) => println!("committed: {from} and {to}"),
         Transacted::Refused(answer) => println!("refused, nothing ran: {}", answer.code()),
+        // Only on a lease, which is where keys are watched.
+        Transacted::Conflict => println!("a watched key has changed, nothing ran"),
         // The connection broke in between. Look at the data before trying again; the client does not.
         Transacted::Unknown(error) => println!("it ran as a whole or not at all: {error}"),
     }

@@ -414,6 +414,14 @@ impl Cmd {
     /// A command whose future is dropped before the connection took it is withdrawn and never sent; later its reply
     /// is read and dropped, and nobody else ever gets it.
     pub async fn query<T: FromReply>(self, client: &Client) -> Result<T, Error> {
+        if self.options().is_fire_and_forget {
+            // Known before anything is sent: nobody must learn from a missing reply that a command failed which did not.
+            let nothing = T::from_reply(Frame::Null);
+            let nothing =
+                nothing.map_err(|_| Error::misuse("a fire-and-forget command has no reply: ask for `()`"))?;
+            trace::command(self.name(), client.send(&self)).await?;
+            return Ok(nothing);
+        }
         let outcome = trace::command(self.name(), client.send(&self)).await;
         convert(outcome.map(Reply::One))
     }

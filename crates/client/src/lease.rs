@@ -55,8 +55,11 @@ use pool::Taken;
 ///     cmd("WATCH").arg("total").query::<()>(&lease).await?;
 ///     let total: Option<u64> = lease.get("total").await?;
 ///     let change = pipe().cmd("SET").arg("total").arg(total.unwrap_or(0) + 1).atomic();
-///     if let Transacted::Committed(()) = change.transact(&lease).await? {
-///         break;
+///     match change.transact(&lease).await? {
+///         Transacted::Committed(()) => break,
+///         Transacted::Conflict => {} // Somebody changed it: look again.
+///         Transacted::Refused(answer) => return Err(answer.into()),
+///         Transacted::Unknown(error) => return Err(error),
 ///     }
 /// }
 /// # Ok(())

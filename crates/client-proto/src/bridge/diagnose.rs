@@ -74,6 +74,26 @@ impl<W> Bridge<W> {
         }
     }
 
+    /// The error of a command that the policy does not let wait: with the reason why nothing is connected.
+    pub(super) fn unavailable(&self, now: Instant) -> Error {
+        let scene = self.scene(now);
+        Error::new(ErrorKind::Unavailable, Sent::No).with_diagnosis(Diagnosis {
+            command: "?".into(),
+            stage: Stage::Queued,
+            queued: Duration::ZERO,
+            staged: Duration::ZERO,
+            on_wire: Duration::ZERO,
+            backlog_commands: scene.backlog_commands,
+            backlog_bytes: scene.backlog_bytes,
+            in_flight_commands: scene.in_flight_commands,
+            head_of_line: None,
+            read_age: None,
+            down: scene.down,
+            generation: None,
+            blame: Blame::NotConnected,
+        })
+    }
+
     /// Why nothing is connected; `None` if something is.
     pub(super) fn down(&self, now: Instant) -> Option<Down> {
         (!self.link.is_up()).then(|| Down {

@@ -148,7 +148,7 @@ impl<W> Bridge<W> {
             Verdict::Queue | Verdict::Elsewhere => Ok(()),
             Verdict::Fail => {
                 self.report.counters.refused += 1;
-                refuse(ErrorKind::Unavailable)
+                Err(self.unavailable(now))
             }
         }
     }

@@ -296,6 +296,7 @@ fn fail_fast_fails_new_and_waiting_work_unless_the_move_is_planned() {
     let mut rig = Rig::new(Parts { policy: Box::new(Policy::FailFast), ..parts() });
     let refused = rig.submit_as(&["GET", "a"], SideEffect::ReadOnly, Flags::NONE).unwrap_err();
     assert_eq!((refused.kind(), refused.sent()), (&ErrorKind::Unavailable, Sent::No));
+    assert!(refused.to_string().contains("(down for 1.00 s: "), "{refused}");
     rig.connect();
     let waiting = rig.get("a");
     rig.lose();

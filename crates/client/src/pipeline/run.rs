@@ -1,6 +1,6 @@
 //! Sending pipelines and transactions.
 //!
-//! Owns what becomes of their replies, above all the three outcomes of a transaction. Does not own their building
+//! Owns what becomes of their replies, above all the outcomes of a transaction. Does not own their building
 //! ([`super`]) nor the fate of their commands when connections break (the bridge).
 
 use towline_client_proto::{Encoder, Error, ErrorKind, Flags, Order, Reply, Sent, ServerError, Ticket};
@@ -19,6 +19,9 @@ pub enum Transacted<T> {
     Committed(T),
     /// None of its commands ran: the server refused one of them when it was queued, or would not begin.
     Refused(ServerError),
+    /// None of its commands ran: a key that this lease watches (`WATCH`) has changed. Begin again with the `WATCH`.
+    /// Does not happen on a client, where nothing is watched.
+    Conflict,
     /// It was sent and no complete answer came: it ran as a whole, or not at all. It is never repeated.
     Unknown(Error),
 }
@@ -38,6 +41,9 @@ impl Pipeline {
             return match self.transact(client).await? {
                 Transacted::Committed(value) => Ok(value),
                 Transacted::Refused(answer) => Err(Error::server(answer)),
+                Transacted::Conflict => {
+                    Err(Error::server(ServerError::new("EXECABORT a watched key has changed; nothing ran")))
+                }
                 Transacted::Unknown(error) => Err(error),
             };
         }
@@ -162,6 +168,7 @@ impl Pipeline {
                 T::from_reply(Frame::Array(kept)).map(Transacted::Committed).map_err(reply_error)
             }
             Verdict::Refused(answer) => Ok(Transacted::Refused(answer)),
+            Verdict::Conflict => Ok(Transacted::Conflict),
             Verdict::Torn(answer) => {
                 Ok(Transacted::Unknown(Error::new(ErrorKind::Server(answer), Sent::Maybe)))
             }
@@ -177,6 +184,7 @@ const EXEC: &[u8] = b"*1\r\n$4\r\nEXEC\r\n";
 enum Verdict {
     Committed(Vec<Frame>),
     Refused(ServerError),
+    Conflict,
     /// `MULTI` was refused and what followed ran by itself, all or some of it.
     Torn(ServerError),
 }
@@ -186,8 +194,7 @@ fn judge(mut frames: Vec<Frame>) -> Verdict {
     let begun = frames.first().and_then(ServerError::from_frame);
     match last {
         Frame::Array(replies) => Verdict::Committed(replies),
-        // Nothing watches on a shared connection; a server may still answer like this.
-        frame if frame.is_null() => Verdict::Refused(ServerError::new("EXECABORT a watched key has changed")),
+        frame if frame.is_null() => Verdict::Conflict,
         frame => {
             let answer = ServerError::from_frame(&frame)
                 .unwrap_or_else(|| ServerError::new("ERR not a reply to EXEC"));
@@ -216,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_replies_of_a_transaction_mean_one_of_three_things() {
+    fn the_replies_of_a_transaction_mean_one_of_four_things() {
         let mut committed = frames(&["OK", "QUEUED"]);
         committed.push(Frame::Array(frames(&["-WRONGTYPE x"])));
         assert_eq!(judge(committed), Verdict::Committed(frames(&["-WRONGTYPE x"])));
@@ -226,6 +233,10 @@ mod tests {
 
         let loading = frames(&["-LOADING x", "-LOADING x", "-LOADING x"]);
         assert_eq!(judge(loading), Verdict::Refused(ServerError::new("LOADING x")));
+
+        let mut watched = frames(&["OK", "QUEUED"]);
+        watched.push(Frame::NullArray);
+        assert_eq!(judge(watched), Verdict::Conflict);
 
         // Loading ended after MULTI: the command ran by itself.
         let torn = frames(&["-LOADING x", "OK", "-ERR EXEC without MULTI"]);
