@@ -370,6 +370,7 @@ impl<W> Bridge<W> {
             slot.state = State::Removed;
             self.queue_removed += 1;
             self.tidy_queue();
+            self.compact();
             self.grant_room();
         }
     }
@@ -402,25 +403,30 @@ impl<W> Bridge<W> {
         self.compact();
     }
 
-    /// Moves the bytes of live commands together when the log holds mostly others.
+    /// Moves the bytes of live commands together when the log holds mostly others. What was handed to a writer stays
+    /// where it is: the kernel's progress is counted in its positions.
     fn compact(&mut self) {
         const SLACK_BYTES: usize = 1024 * 1024;
-        if self.log.held() < 2 * (self.unsent_bytes + self.in_flight_bytes) + SLACK_BYTES
-            || self.write.is_busy()
-            || !self.in_flight.is_empty()
-            || self.log.is_out()
-        {
+        if self.log.held() < 2 * (self.unsent_bytes + self.in_flight_bytes) + SLACK_BYTES {
             return;
         }
+        let is_none_handed = self.in_flight.is_empty() && !self.write.is_busy() && !self.log.is_out();
+        if !is_none_handed && self.queue_old > 0 {
+            // What waited through an outage lies before what was handed out.
+            return;
+        }
+        let from = if is_none_handed { 0 } else { self.write.handed() };
         let mut ranges = Vec::with_capacity(self.queue.len());
         for index in &self.queue {
             if let Some(State::Pending(pending)) = self.slots.at(*index).map(|slot| &slot.state) {
                 ranges.push((*index, pending.end - u64::from(pending.len)..pending.end));
             }
         }
-        self.write.marks.clear();
+        if is_none_handed {
+            self.write.marks.clear();
+        }
         let slots = &mut self.slots;
-        self.log.compact(ranges.into_iter(), |index, end| {
+        self.log.compact(from, &ranges, |index, end| {
             if let Some(State::Pending(pending)) = slots.at_mut(index).map(|slot| &mut slot.state) {
                 pending.end = end;
             }

@@ -198,7 +198,9 @@ impl Log {
         } else {
             None
         };
-        let is_last = index.is_some_and(|index| index + 1 == self.blocks.len());
+        // Behind a gap that compacting has left, bytes would get the positions of others.
+        let is_last =
+            index.is_some_and(|index| index + 1 == self.blocks.len() && self.blocks[index].end() == self.end);
         match (index, part.data) {
             (Some(index), PartData::Own(bytes)) => {
                 // There may be room in it: small batches fill one block before they take another.
@@ -273,23 +275,40 @@ impl Log {
         at >= range.end
     }
 
-    /// Moves `ranges` (ascending, none of them out) to fresh positions at the end of the log, in order, and drops all
-    /// the blocks they came from. Calls `moved` with each range's new end. What a long outage leaves of many
-    /// withdrawn commands is made small this way.
+    /// Moves `ranges` (ascending) to fresh positions at the end of the log, in order, and drops the blocks that they
+    /// came from. Blocks that begin before `from` stay, with the ranges that begin in them; of those behind, none may
+    /// be out. Calls `moved` with each range's new end. What is left of many withdrawn commands is made small this way.
     pub(crate) fn compact(
         &mut self,
-        ranges: impl Iterator<Item = (u32, Range<u64>)>,
+        from: u64,
+        ranges: &[(u32, Range<u64>)],
         mut moved: impl FnMut(u32, u64),
     ) {
-        let old = std::mem::take(&mut self.blocks);
-        let source = Self { blocks: old, end: self.end, spares: Vec::new(), held: self.held };
-        self.held = 0;
-        for (key, range) in ranges {
+        let mut kept = self.blocks.partition_point(|block| block.start < from);
+        let mut staying = 0;
+        while let (Some(block), Some((_, range))) = (self.blocks.get(kept), ranges.get(staying))
+            && range.start < block.start
+        {
+            kept = self.blocks.partition_point(|block| block.start < range.end).max(kept);
+            staying += 1;
+        }
+        if kept == self.blocks.len() {
+            return;
+        }
+        let blocks = self.blocks.split_off(kept);
+        let held = blocks.iter().map(|block| block.len).sum();
+        let source = Self { blocks, end: self.end, spares: Vec::new(), held };
+        self.held -= held;
+        if let Some(last) = self.blocks.back_mut() {
+            // Positions go on behind a gap.
+            last.open = false;
+        }
+        for (key, range) in &ranges[staying..] {
             let len = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
             self.append(len, |out| {
-                source.copy(range, out);
+                source.copy(range.clone(), out);
             });
-            moved(key, self.end);
+            moved(*key, self.end);
         }
     }
 

@@ -15,6 +15,9 @@ use crate::error::{ErrorKind, Sent, Stage};
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
+/// Times further away than this count as none: wrapped times could not be told apart.
+pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
+
 /// A refused command that waits to be sent again; it has its own copy of its bytes.
 #[derive(Debug)]
 pub(super) struct Delayed {
@@ -117,17 +120,22 @@ impl<W> Bridge<W> {
         }
     }
 
+    /// The policy's bound on the age of what waits, unless it is further away than wrapped times can tell.
+    fn age_max(&self) -> Option<Duration> {
+        self.policy.age_max().filter(|age| *age <= TIME_MAX)
+    }
+
     /// Something waits unsent as of `now` at the latest: the policy's bound on its age has to be looked at in time.
     #[inline]
     pub(super) fn watch_age(&mut self, since: Instant) {
-        if let Some(age_max) = self.policy.age_max() {
+        if let Some(age_max) = self.age_max() {
             self.clock.arm(since + age_max);
         }
     }
 
     /// Older work waits unsent again: whether it is too old is looked at within a tick.
     pub(super) fn review_age(&mut self, now: Instant) {
-        if self.policy.age_max().is_some() {
+        if self.age_max().is_some() {
             self.clock.arm(now + self.config.tick);
         }
     }
@@ -141,7 +149,7 @@ impl<W> Bridge<W> {
     fn scan(&mut self, now: Instant) {
         self.look_around(now);
         let now_ms = self.clock.millis(now);
-        let age_max = self.policy.age_max().map(|age| u32::try_from(age.as_millis()).unwrap_or(u32::MAX));
+        let age_max = self.age_max().map(|age| u32::try_from(age.as_millis()).unwrap_or(u32::MAX));
         let mut scan = Scan { now_ms, hold_ms: self.hold_ms(now), age_max, next: i32::MAX };
         self.scan_queue(now, &mut scan);
         self.scan_in_flight(now, &mut scan);

@@ -76,6 +76,8 @@ pub(super) struct Write {
     is_out: bool,
     /// Everything in the log before this position was taken by the kernel, on this connection.
     taken: u64,
+    /// Everything in the log before this position was handed to a writer, on this connection.
+    handed: u64,
     /// When the batches left that have unanswered commands.
     pub(super) marks: Marks,
     /// How many commands are in flight when a batch is made up, smoothed; times 8.
@@ -97,9 +99,14 @@ impl Write {
         self.taken
     }
 
+    pub(super) const fn handed(&self) -> u64 {
+        self.handed
+    }
+
     /// A new connection begins at `position`: nothing after it was taken.
     pub(super) fn restart_at(&mut self, position: u64) {
         self.taken = position;
+        self.handed = position;
         self.marks.clear();
     }
 
@@ -295,6 +302,7 @@ impl<W> Bridge<W> {
         }
         let count = self.in_flight.len() - before;
         if count > 0 {
+            self.write.handed = end_of_batch;
             self.write.marks.handed(end_of_batch, now);
             self.report.counters.written_commands += count as u64;
         }

@@ -3,18 +3,14 @@
 //! Owns who is let in, and what is noted down about a command. Does not own the line of those who wait for room
 //! ([`super::room`]) nor the policy.
 
-use std::time::Duration;
-
 use towline_sansio::Instant;
 
+use super::clock::TIME_MAX;
 use super::{Attempts, Bridge, Flush, Pending, Place, Slot, State};
 use crate::command::{Encoder, Flags, Order};
 use crate::error::{Error, ErrorKind, Sent};
 use crate::policy::{Situation, Verdict};
 use crate::slab::Ticket;
-
-/// Deadlines further away than this count as none: wrapped times could not be told apart.
-const DEADLINE_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// The longest command that can be accounted for. Servers take half a gigabyte for one argument.
 const COMMAND_BYTES_MAX: usize = u32::MAX as usize - 1024;
@@ -84,7 +80,7 @@ impl<W> Bridge<W> {
         encode(&mut Encoder(&mut self.log));
         let end = self.log.end();
         let len = u32::try_from(end - before).expect("invariant: longer commands are refused");
-        let is_endless = order.deadline.since(now) > DEADLINE_MAX;
+        let is_endless = order.deadline.since(now) > TIME_MAX;
         let deadline = self.clock.millis_up(order.deadline);
         if !is_endless {
             self.clock.arm(order.deadline);

@@ -106,6 +106,13 @@ impl Rig {
         self.submit_as(&["GET", key], SideEffect::ReadOnly, Flags::NONE).unwrap()
     }
 
+    fn order_by(&mut self, args: &[&str], deadline: Instant) -> Ticket {
+        let bytes = crate::command::encoded_len(args);
+        let (effect, flags) = (SideEffect::NonIdempotent, Flags::NONE);
+        let order = Order { effect, replies: 1, deadline, flags, bytes, room: None };
+        self.bridge.submit(self.now, &order, |out| out.command(args)).unwrap().ticket.unwrap()
+    }
+
     fn incr(&mut self, key: &str) -> Ticket {
         self.submit_as(&["INCR", key], SideEffect::NonIdempotent, Flags::NONE).unwrap()
     }

@@ -282,3 +282,82 @@ fn a_refusal_does_not_speak_for_an_earlier_attempt() {
     let error = rig.outcome(twice).unwrap().unwrap_err();
     assert_eq!((error.code(), error.sent(), error.is_retryable()), (Some("LOADING"), Sent::Maybe, false));
 }
+
+#[test]
+fn dead_work_behind_a_slow_answer_is_given_back() {
+    for is_withdrawn in [true, false] {
+        let mut with = parts();
+        with.config.in_flight_bytes_max = 100;
+        let mut rig = Rig::new(with);
+        rig.connect();
+        let big = "x".repeat(100_000);
+        let slow = [rig.incr("a"), rig.incr(&big)];
+        rig.write(usize::MAX);
+        let kept: Vec<_> = (0..100)
+            .map(|round: u64| {
+                rig.now = at(2000 + 40 * round);
+                let tickets: Vec<_> = (0..5).map(|_| rig.incr(&big)).collect();
+                let kept = rig.order_by(&["INCR", "kept"], at(60_000));
+                if is_withdrawn {
+                    tickets.into_iter().for_each(|ticket| rig.bridge.abandon(ticket));
+                }
+                let generation = rig.bridge.generation();
+                rig.bridge.deliver(rig.now, generation, &mut Vec::new());
+                rig.bridge.handle_timeout(rig.now);
+                kept
+            })
+            .collect();
+        if !is_withdrawn {
+            rig.now = at(11_000);
+            let generation = rig.bridge.generation();
+            rig.bridge.deliver(rig.now, generation, &mut Vec::new());
+            rig.bridge.handle_timeout(rig.now);
+        }
+        let snapshot = rig.bridge.snapshot(rig.now);
+        assert!(snapshot.log_bytes < 2 << 20, "{is_withdrawn}: {}", snapshot.log_bytes);
+        rig.reply(b":1\r\n:2\r\n");
+        let mut sent = String::new();
+        for answered in kept {
+            sent.push_str(&String::from_utf8(rig.write(usize::MAX)).unwrap());
+            rig.reply(&b":1\r\n".repeat(rig.bridge.in_flight.len()));
+            assert_eq!(rig.outcome(answered), integer(1));
+        }
+        assert_eq!((sent.matches("kept").count(), sent.contains(&big)), (100, false));
+        if is_withdrawn {
+            assert!(slow.into_iter().all(|ticket| rig.outcome(ticket).unwrap().is_ok()));
+        }
+        let snapshot = rig.bridge.snapshot(rig.now);
+        assert_eq!((snapshot.log_bytes, rig.bridge.is_idle()), (0, true));
+    }
+}
+
+#[test]
+fn an_age_beyond_all_clocks_is_no_bound() {
+    let age = Duration::MAX;
+    let mut rig = Rig::new(Parts { policy: Box::new(Policy::Bounded { bytes: 1000, age }), ..parts() });
+    let waiting = rig.order_by(&["INCR", "waits"], at(60_000));
+    let short = rig.incr("short");
+    rig.now = at(7000);
+    rig.bridge.handle_timeout(rig.now);
+    assert_eq!(*rig.outcome(short).unwrap().unwrap_err().kind(), ErrorKind::Deadline);
+    assert_eq!(rig.outcome(waiting), None);
+}
+
+#[test]
+fn a_block_that_comes_back_behind_a_gap_gets_no_later_bytes() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let first = rig.incr("a");
+    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let big = "x".repeat(2 << 20);
+    let withdrawn = rig.incr(&big);
+    rig.bridge.abandon(withdrawn);
+    assert!(rig.bridge.snapshot(rig.now).log_bytes < 1 << 20);
+    let count = batch.len();
+    rig.bridge.wrote(rig.now, batch, count);
+    let second = rig.incr("b");
+    assert_eq!(rig.write(usize::MAX), b"*2\r\n$4\r\nINCR\r\n$1\r\nb\r\n");
+    rig.reply(b":1\r\n:2\r\n");
+    assert_eq!((rig.outcome(first), rig.outcome(second)), (integer(1), integer(2)));
+    assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+}
