@@ -280,7 +280,8 @@ impl Client {
     }
 
     /// Ends the client for all its handles. Commands that were accepted are finished first if the connection is up,
-    /// each within its deadline; new ones are refused with [`ErrorKind::Closed`].
+    /// each within its deadline; new ones, blocking ones, leases and subscriptions are refused with
+    /// [`ErrorKind::Closed`]. Leases and subscriptions that are held end with their own drop.
     ///
     /// Dropping the last handle does the same without waiting for it.
     ///
@@ -288,6 +289,11 @@ impl Client {
     /// Dropping it leaves the client closing.
     pub async fn close(&self) {
         let mut events = self.inner.events.subscribe();
+        // Those of a lease are its client's.
+        if let Role::Shared(pool) = &self.inner.role {
+            pool.close();
+            self.inner.pubsub.close();
+        }
         {
             let mut state = self.inner.engine.lock();
             state.bridge.close(clock::now());

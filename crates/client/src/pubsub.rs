@@ -30,7 +30,7 @@
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -133,13 +133,30 @@ pub struct DroppedTotals {
 pub(crate) struct Hub {
     options: ConnectOptions,
     connector: Connector,
-    /// The engine of the connection. It ends by itself when it is not needed, and is made anew when it is.
-    engine: Mutex<Option<Arc<Engine>>>,
+    connection: Mutex<HubConnection>,
+}
+
+enum HubConnection {
+    /// Nobody has subscribed yet.
+    None,
+    /// It ends by itself when it is not needed, and is made anew when it is.
+    Made(Arc<Engine>),
+    /// The client has ended: it is made no more. What was left of it ends with its last subscription.
+    Closed(Option<Arc<Engine>>),
+}
+
+impl HubConnection {
+    const fn engine(&self) -> Option<&Arc<Engine>> {
+        match self {
+            Self::Made(engine) | Self::Closed(Some(engine)) => Some(engine),
+            Self::None | Self::Closed(None) => None,
+        }
+    }
 }
 
 impl Hub {
     pub(crate) const fn new(options: ConnectOptions, connector: Connector) -> Self {
-        Self { options, connector, engine: Mutex::new(None) }
+        Self { options, connector, connection: Mutex::new(HubConnection::None) }
     }
 
     /// A new subscriber, and a connection for it if there is none.
@@ -147,8 +164,11 @@ impl Hub {
         if self.options.is_proxy() {
             return Err(Error::misuse("a proxy that shares its connections carries no subscriptions"));
         }
-        let mut slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = &*slot {
+        let mut slot = self.lock();
+        if let HubConnection::Closed(_) = *slot {
+            return Err(Error::new(ErrorKind::Closed, Sent::No));
+        }
+        if let Some(engine) = slot.engine() {
             let mut state = engine.lock();
             if !state.bridge.is_closed() {
                 let id = state.bridge.open_subscriber(bytes_max, overflow)?;
@@ -164,28 +184,40 @@ impl Hub {
         )
         .map_err(|error| Error::misuse(error.to_string()))?;
         let id = engine.lock().bridge.open_subscriber(bytes_max, overflow)?;
-        *slot = Some(Arc::clone(&engine));
+        *slot = HubConnection::Made(Arc::clone(&engine));
         Ok((engine, id))
     }
 }
 
 impl Hub {
     fn snapshot(&self) -> Option<Snapshot> {
-        let slot = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        let state = slot.as_ref()?.lock();
+        let slot = self.lock();
+        let state = slot.engine()?.lock();
         (!state.bridge.is_closed()).then(|| state.bridge.snapshot(clock::now()))
     }
-}
 
-impl Drop for Hub {
-    fn drop(&mut self) {
-        let slot = self.engine.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = slot.take() {
+    fn lock(&self) -> MutexGuard<'_, HubConnection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client has ended: nobody subscribes any more.
+    pub(crate) fn close(&self) {
+        let mut slot = self.lock();
+        let engine = slot.engine().cloned();
+        *slot = HubConnection::Closed(engine.clone());
+        drop(slot);
+        if let Some(engine) = engine {
             let now = engine.now();
             let mut state = engine.lock();
             state.bridge.close_when_unused(now);
             wake_owner(state);
         }
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -203,7 +203,11 @@ fn host_and_port(address: &str) -> Result<(String, u16), UrlError> {
     }
     let port = match port {
         None | Some("") => PORT_DEFAULT,
-        Some(digits) => digits.parse().ok().filter(|port| *port != 0).ok_or(UrlError::Port)?,
+        Some(digits) => {
+            // `parse` takes a sign, which is no digit.
+            let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
+            digits.parse().ok().filter(|port| is_plain && *port != 0).ok_or(UrlError::Port)?
+        }
     };
     Ok((host, port))
 }

@@ -290,3 +290,19 @@ async fn a_client_that_never_connected_says_when_it_is_closed() {
     }
     assert_eq!(events.next().await, None);
 }
+
+#[tokio::test]
+async fn a_closed_client_opens_no_connection_for_anybody() {
+    let address = nowhere().await;
+    let direct = ConnectOptions::new(Target::tcp(address.ip().to_string(), address.port()));
+    let client = Client::lazy(direct.command_timeout(Duration::from_millis(300))).unwrap();
+    client.close().await;
+    let lease = client.lease().await.map(drop);
+    let blocking = cmd("BLPOP").arg(("queue", 1)).query::<()>(&client).await;
+    let subscription = client.subscribe(["channel"]).await.map(drop);
+    for outcome in [client.get("key").await, lease, blocking, subscription] {
+        let error = outcome.unwrap_err();
+        assert_eq!((error.kind(), error.sent()), (&ErrorKind::Closed, Sent::No), "{error}");
+    }
+    assert_eq!(client.lease_report().opened, 0);
+}

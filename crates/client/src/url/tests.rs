@@ -118,6 +118,7 @@ fn each_part_has_its_error() {
         ("redis://::1", UrlError::Colons),
         ("redis://db:x", UrlError::Port),
         ("redis://db:0", UrlError::Port),
+        ("redis://db:+1", UrlError::Port),
         ("redis://db:65536", UrlError::Port),
         ("redis://db/x", UrlError::Database),
         ("redis://db/+1", UrlError::Database),
