@@ -2,7 +2,7 @@
 //!
 //! Owns who is next, and the bytes promised to those who were called. Does not own the bound.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use super::Bridge;
 
@@ -12,14 +12,14 @@ pub struct RoomTicket(u64);
 
 #[derive(Debug)]
 struct Waiting<W> {
-    ticket: RoomTicket,
     bytes: usize,
     waiter: Option<W>,
 }
 
 #[derive(Debug)]
 pub(super) struct Room<W> {
-    line: VecDeque<Waiting<W>>,
+    /// In the order of arrival.
+    line: BTreeMap<RoomTicket, Waiting<W>>,
     /// Bytes promised to those who were called and have not submitted yet.
     granted: BTreeMap<RoomTicket, usize>,
     reserved: usize,
@@ -29,7 +29,7 @@ pub(super) struct Room<W> {
 
 impl<W> Default for Room<W> {
     fn default() -> Self {
-        Self { line: VecDeque::new(), granted: BTreeMap::new(), reserved: 0, next: 0, is_closed: false }
+        Self { line: BTreeMap::new(), granted: BTreeMap::new(), reserved: 0, next: 0, is_closed: false }
     }
 }
 
@@ -59,7 +59,7 @@ impl<W> Room<W> {
     /// Lets everybody through: they will find the bridge closed.
     pub(super) fn close(&mut self, wakes: &mut Vec<W>) {
         self.is_closed = true;
-        wakes.extend(self.line.drain(..).filter_map(|waiting| waiting.waiter));
+        wakes.extend(std::mem::take(&mut self.line).into_values().filter_map(|waiting| waiting.waiter));
     }
 }
 
@@ -73,7 +73,7 @@ impl<W> Bridge<W> {
     pub fn wait_for_room(&mut self, bytes: usize, waiter: W) -> RoomTicket {
         let ticket = RoomTicket(self.room.next);
         self.room.next += 1;
-        self.room.line.push_back(Waiting { ticket, bytes, waiter: Some(waiter) });
+        self.room.line.insert(ticket, Waiting { bytes, waiter: Some(waiter) });
         self.grant_room();
         ticket
     }
@@ -83,7 +83,7 @@ impl<W> Bridge<W> {
         if self.room.is_closed {
             return true;
         }
-        match self.room.line.iter_mut().find(|waiting| waiting.ticket == ticket) {
+        match self.room.line.get_mut(&ticket) {
             Some(waiting) => {
                 waiting.waiter = Some(waiter());
                 false
@@ -95,20 +95,20 @@ impl<W> Bridge<W> {
     /// Leaves the line, or gives a granted place on.
     pub fn leave_room(&mut self, ticket: RoomTicket) {
         if !self.room.claim(Some(ticket)) {
-            self.room.line.retain(|waiting| waiting.ticket != ticket);
+            self.room.line.remove(&ticket);
         }
         self.grant_room();
     }
 
     /// Calls those at the head of the line for whom there is room now.
     pub(super) fn grant_room(&mut self) {
-        while let Some(first) = self.room.line.front() {
+        while let Some((_, first)) = self.room.line.first_key_value() {
             if !self.has_room(first.bytes) {
                 return;
             }
-            let Some(first) = self.room.line.pop_front() else { return };
+            let Some((ticket, first)) = self.room.line.pop_first() else { return };
             self.room.reserved += first.bytes;
-            self.room.granted.insert(first.ticket, first.bytes);
+            self.room.granted.insert(ticket, first.bytes);
             self.wakes.extend(first.waiter);
         }
     }
