@@ -82,7 +82,10 @@ impl Pipeline {
         let mut whole = Order { bytes: whole_bytes, ..client.order(&first.cmd, SideEffect::Admin) };
         let mut tickets: Vec<Option<Ticket>> = Vec::with_capacity(entries.len());
         loop {
-            let orders = entries.iter().map(|Entry { cmd, .. }| (client.order(cmd, cmd.effect()), cmd));
+            // Before the clock is read: a deadline of zero has passed by then.
+            let orders: Vec<Order> =
+                entries.iter().map(|Entry { cmd, .. }| client.order(cmd, cmd.effect())).collect();
+            let orders = orders.into_iter().zip(entries.iter().map(|entry| &entry.cmd));
             match engine.submit_all(engine.now(), &whole, orders, &mut tickets) {
                 Ok(()) => break,
                 Err(error)
@@ -193,7 +196,11 @@ fn judge(mut frames: Vec<Frame>) -> Verdict {
     let last = frames.pop().unwrap_or(Frame::Null);
     let begun = frames.first().and_then(ServerError::from_frame);
     match last {
-        Frame::Array(replies) => Verdict::Committed(replies),
+        Frame::Array(replies) => match begun {
+            None => Verdict::Committed(replies),
+            // A transaction was open already: its commands ran with ours.
+            Some(refusal) => Verdict::Torn(refusal),
+        },
         frame if frame.is_null() => Verdict::Conflict,
         frame => {
             let answer = ServerError::from_frame(&frame)
@@ -233,6 +240,10 @@ mod tests {
 
         let loading = frames(&["-LOADING x", "-LOADING x", "-LOADING x"]);
         assert_eq!(judge(loading), Verdict::Refused(ServerError::new("LOADING x")));
+
+        let mut nested = frames(&["-ERR MULTI calls can not be nested", "QUEUED"]);
+        nested.push(Frame::Array(frames(&["theirs", "OK"])));
+        assert_eq!(judge(nested), Verdict::Torn(ServerError::new("ERR MULTI calls can not be nested")));
 
         let mut watched = frames(&["OK", "QUEUED"]);
         watched.push(Frame::NullArray);
