@@ -14,16 +14,15 @@ use std::time::Duration;
 use bytes::{BufMut, BytesMut};
 use tokio::io::{AsyncReadExt, AsyncWrite};
 use tokio::sync::broadcast;
-use tokio::time::Sleep;
 use towline_client_proto::{Batch, Credentials, Event, Generation, HandshakeConfig, LinkState, LostCause};
 use towline_resp::frame::{Decoder, Frame};
-use towline_sansio::Instant;
 
 use crate::clock;
 use crate::dialing::{DialRight, Dialing};
 use crate::engine::{Engine, State, Written, finish_write, write_batch};
 use crate::opinion::{self, Asking};
 use crate::options::ConnectOptions;
+use crate::timer::Timer;
 use crate::transport::{ConnectError, Connector, Stream};
 
 /// Room for one read. Some hundred small replies; larger reads gain nothing on the way through one core's cache.
@@ -85,37 +84,6 @@ struct Dialed {
     handshake: HandshakeConfig,
 }
 
-/// The one timer of an engine.
-struct Timer {
-    sleep: Pin<Box<Sleep>>,
-    at: Option<Instant>,
-}
-
-impl Timer {
-    fn new() -> Self {
-        Self { sleep: Box::pin(tokio::time::sleep(Duration::ZERO)), at: None }
-    }
-
-    /// When [`Timer::arm`] with `at` will wake the task.
-    fn until(&self, at: Option<Instant>) -> Option<Instant> {
-        self.at.into_iter().chain(at).min()
-    }
-
-    /// Sees to it that the task is woken at `at` or before. A timer that is set to an earlier time stays: it is cheaper
-    /// to wake up once too early than to move it with every reply.
-    fn arm(&mut self, at: Option<Instant>, cx: &mut Context<'_>) {
-        let Some(at) = at else { return };
-        if self.at.is_none_or(|armed| at < armed) {
-            self.sleep.as_mut().reset(clock::wall(at).into());
-            self.at = Some(at);
-        }
-        if self.at.is_some() && self.sleep.as_mut().poll(cx).is_ready() {
-            self.at = None;
-            cx.waker().wake_by_ref();
-        }
-    }
-}
-
 /// One open connection.
 struct Connection {
     generation: Generation,
@@ -123,6 +91,8 @@ struct Connection {
     buffer: BytesMut,
     decoder: Decoder,
     frames: Vec<Frame>,
+    /// The buffer was made for a large body: it is read to its end and not beyond, so that it need not grow.
+    is_exact: bool,
     /// The other tasks were let go first, so that they submit what they have.
     has_yielded: bool,
     /// The stream has taken bytes that it may still hold back.
@@ -266,6 +236,7 @@ impl Owner {
             buffer: BytesMut::new(),
             decoder: Decoder::default(),
             frames: Vec::new(),
+            is_exact: false,
             has_yielded: false,
             needs_flush: false,
             right: Some(right),
@@ -526,7 +497,8 @@ impl Connection {
     /// One read. The future of `read_buf` may be dropped at any time without losing bytes.
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let missing = self.decoder.bytes_missing(self.buffer.len());
-        let limit = if missing >= LARGE_BYTES_MIN { self.make_room(missing) } else { usize::MAX };
+        self.is_exact = missing > 0 && (self.is_exact || missing >= LARGE_BYTES_MIN);
+        let limit = if self.is_exact { self.make_room(missing) } else { usize::MAX };
         if limit == usize::MAX && self.buffer.capacity() - self.buffer.len() < READ_BYTES_MIN {
             self.buffer.reserve(READ_BYTES);
         }

@@ -99,6 +99,7 @@ mod options;
 mod pipeline;
 mod pubsub;
 mod script;
+mod timer;
 mod trace;
 pub mod transport;
 mod url;
