@@ -3,6 +3,7 @@
 use e2e::conn::Conn;
 use e2e::process::{Server, ServerKind, free_port};
 use e2e::value::Value;
+use e2e::wait;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
@@ -95,7 +96,7 @@ fn the_file_and_the_flags_after_it_are_read() {
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     let address = (std::net::Ipv4Addr::LOCALHOST, port).into();
-    let conn = e2e::wait::until_some(e2e::wait::PATIENCE, || Conn::open(address).ok());
+    let conn = wait::until_some(wait::PATIENCE, || Conn::open(address).ok());
     let check = std::panic::catch_unwind(|| {
         let mut conn = conn.expect("the server did not listen");
         assert_eq!(conn.words("PING").unwrap().error().unwrap(), "NOAUTH Authentication required.");
@@ -123,7 +124,7 @@ fn config_rewrite_keeps_comments_and_what_was_set() {
     command.arg(directory.path()).stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null());
     let mut child = command.spawn().unwrap();
     let address = (std::net::Ipv4Addr::LOCALHOST, port).into();
-    let conn = e2e::wait::until_some(e2e::wait::PATIENCE, || Conn::open(address).ok());
+    let conn = wait::until_some(wait::PATIENCE, || Conn::open(address).ok());
     let check = std::panic::catch_unwind(|| {
         let mut conn = conn.expect("the server did not listen");
         assert_eq!(conn.words("CONFIG SET timeout 99 maxmemory 50mb").unwrap(), ok());
@@ -187,6 +188,11 @@ fn passwords_are_asked_for_and_checked() {
 fn maxclients_refuses_one_too_many_and_takes_effect_at_once() {
     let server = Server::under_test(&[]).unwrap();
     let mut conn = server.connect().unwrap();
+    // Whoever looked whether the server is up may not have been taken off its list yet.
+    let is_alone = |info: Value| {
+        info.bytes().is_some_and(|text| String::from_utf8_lossy(text).contains("connected_clients:1\r\n"))
+    };
+    assert!(wait::until(|| is_alone(conn.words("INFO clients").unwrap())));
     assert_eq!(conn.words("CONFIG SET maxclients 3").unwrap(), ok());
     let mut others = Vec::new();
     for _ in 0..2 {
@@ -197,7 +203,7 @@ fn maxclients_refuses_one_too_many_and_takes_effect_at_once() {
     let mut refused = server.connect().unwrap();
     assert_eq!(refused.read_to_close().unwrap(), b"-ERR max number of clients reached\r\n");
     others.pop();
-    let is_accepted = e2e::wait::until(|| {
+    let is_accepted = wait::until(|| {
         server.connect().and_then(|mut conn| conn.words("PING")).is_ok_and(|reply| reply.error().is_none())
     });
     assert!(is_accepted, "a free place is not given to anybody");
