@@ -3,6 +3,7 @@
 //! `SE` and `Rust` numbers are those of docs/client-pains.md.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -10,11 +11,13 @@ use e2e::clients::{Lateness, open, options};
 use e2e::fault_proxy::FaultProxy;
 use e2e::odd_peer::{OddPeer, bulk, greeting};
 use e2e::process::{Server, ServerKind, free_port};
+use e2e::wait::PATIENCE;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use towline_client::transport::TlsOptions;
 use towline_client::{
-    Client, ConnectOptions, Credentials, Error, ErrorKind, RotatingCredentials, Sent, Transacted, cmd, pipe,
+    Client, ConnectOptions, Credentials, CredentialsError, CredentialsFuture, CredentialsProvider, Error,
+    ErrorKind, RotatingCredentials, Sent, Transacted, cmd, pipe,
 };
 use towline_faults::link::Close;
 
@@ -75,6 +78,38 @@ async fn a_refused_change_of_password_shifts_no_reply() {
             ended.unwrap();
         }
         assert_eq!(cmd("CLIENT ID").query::<i64>(&client).await.unwrap(), id, "the connection is the same");
+    }
+}
+
+/// Credentials that change again while the last change is being fetched.
+struct Restless(AtomicUsize);
+
+impl CredentialsProvider for Restless {
+    fn credentials(&self) -> CredentialsFuture<'_, Result<Credentials, CredentialsError>> {
+        let user = ["first", "second", "third"][self.0.fetch_add(1, Ordering::Relaxed).min(2)];
+        Box::pin(async move { Ok(Credentials::user(user, "secret")) })
+    }
+
+    fn changed<'a>(&'a self, known: &'a Credentials) -> CredentialsFuture<'a, ()> {
+        match known.user_name() {
+            Some("third") => Box::pin(std::future::pending()),
+            _ => Box::pin(std::future::ready(())),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_credentials_right_after_another_is_not_missed() {
+    let server = Server::start(ServerKind::Redis70, &[]).unwrap();
+    let mut admin = server.connect().unwrap();
+    for user in ["first", "second", "third"] {
+        admin.words(&format!("ACL SETUSER {user} on >secret ~* +@all")).unwrap();
+    }
+    let client = Client::open(options(server.address()).credentials_provider(Restless(AtomicUsize::new(0))));
+    let client = client.await.unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    while cmd("ACL WHOAMI").query::<String>(&client).await.unwrap() != "third" {
+        assert!(Instant::now() < deadline, "the last change was missed");
     }
 }
 

@@ -136,7 +136,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let now = self.engine.now();
+        let now = clock::now();
         let mut state = self.engine.lock();
         state.bridge.close(now);
         crate::engine::wake_owner(state);
@@ -335,7 +335,7 @@ impl Client {
         let order = Order {
             effect,
             replies: 1,
-            deadline: engine.now() + self.inner.command_timeout,
+            deadline: clock::now() + self.inner.command_timeout,
             flags: self.default_flags(),
             bytes: encoded_len(args),
             room: None,
@@ -393,7 +393,7 @@ impl Client {
             flags = flags | Flags::HARD_DEADLINE;
         }
         let after = options.deadline.unwrap_or(self.inner.command_timeout);
-        (self.inner.engine.now() + after, flags)
+        (clock::now() + after, flags)
     }
 }
 

@@ -18,6 +18,7 @@ use towline_client_proto::{Batch, Credentials, Event, Generation, HandshakeConfi
 use towline_resp::frame::{Decoder, Frame};
 
 use crate::clock;
+use crate::credentials::CredentialsProvider;
 use crate::dialing::{DialRight, Dialing};
 use crate::engine::{Engine, State, Written, finish_write, write_batch};
 use crate::opinion::{self, Asking};
@@ -76,6 +77,14 @@ pub(crate) enum Life {
 
 /// Gives the credentials that replace the present ones, once they have changed.
 type Rotation = Pin<Box<dyn Future<Output = Option<Credentials>> + Send>>;
+
+/// Waits until `provider` has others than `known`.
+fn rotation(provider: Arc<dyn CredentialsProvider>, known: Credentials) -> Rotation {
+    Box::pin(async move {
+        provider.changed(&known).await;
+        provider.credentials().await.ok()
+    })
+}
 
 /// What a dial yields.
 struct Dialed {
@@ -166,7 +175,7 @@ impl Owner {
     /// Waits until a dial is due. `None` when the bridge has ended.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Generation>> {
         let engine = Arc::clone(&self.engine);
-        let now = engine.now();
+        let now = clock::now();
         let mut state = engine.lock();
         state.bridge.handle_timeout(now);
         if state.bridge.is_finished() {
@@ -202,7 +211,7 @@ impl Owner {
         match result {
             Ok(dialed) => Some(dialed),
             Err(error) => {
-                let now = self.engine.now();
+                let now = clock::now();
                 let engine = Arc::clone(&self.engine);
                 let mut state = engine.lock();
                 state.bridge.dial_failed(now, generation, error.io_kind());
@@ -216,18 +225,12 @@ impl Owner {
     fn open(&mut self, generation: Generation, dialed: Dialed) -> Connection {
         let Dialed { stream, right, handshake } = dialed;
         self.opinion = None;
-        self.rotation = handshake.credentials.clone().zip(self.options.provider().cloned()).map(
-            |(known, provider)| -> Rotation {
-                Box::pin(async move {
-                    provider.changed(&known).await;
-                    provider.credentials().await.ok()
-                })
-            },
-        );
+        let known = handshake.credentials.clone().zip(self.options.provider().cloned());
+        self.rotation = known.map(|(known, provider)| rotation(provider, known));
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
         state.bridge.set_handshake(handshake);
-        state.bridge.opened(engine.now(), generation);
+        state.bridge.opened(clock::now(), generation);
         state.writer = stream.write_side().cloned();
         self.publish(state);
         Connection {
@@ -243,21 +246,17 @@ impl Owner {
         }
     }
 
-    /// Speaks `AUTH` again when the credentials have changed.
+    /// Speaks `AUTH` again when the credentials have changed. A provider that has none to give is asked again by the
+    /// next dial.
     fn poll_rotation(&mut self, cx: &mut Context<'_>) {
-        let Some(rotation) = &mut self.rotation else { return };
-        let Poll::Ready(fresh) = rotation.as_mut().poll(cx) else { return };
-        self.rotation = None;
-        let (Some(fresh), Some(provider)) = (fresh, self.options.provider().cloned()) else { return };
-        self.engine.lock().bridge.reauthenticate(fresh.clone());
-        let mut next: Rotation = Box::pin(async move {
-            provider.changed(&fresh).await;
-            provider.credentials().await.ok()
+        let Some(watched) = &mut self.rotation else { return };
+        let Poll::Ready(fresh) = watched.as_mut().poll(cx) else { return };
+        self.rotation = fresh.zip(self.options.provider().cloned()).map(|(fresh, provider)| {
+            self.engine.lock().bridge.reauthenticate(fresh.clone());
+            // Nobody has polled it yet: this task has to.
+            cx.waker().wake_by_ref();
+            rotation(provider, fresh)
         });
-        // Polled once, so that it wakes this task; a change that is there already comes with the next round.
-        if next.as_mut().poll(cx).is_pending() {
-            self.rotation = Some(next);
-        }
     }
 
     /// Passes on what a fresh connection found.
@@ -311,7 +310,7 @@ impl Owner {
                 continue;
             }
             let mut state = engine.lock();
-            let now = engine.now();
+            let now = clock::now();
             if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
                 state.bridge.handle_timeout(now);
                 if let Some(generation) = state.bridge.poll_second_opinion() {
@@ -346,7 +345,7 @@ impl Owner {
         loop {
             let broken = connection.decode();
             let is_more = connection.frames.len() == FRAMES_MAX;
-            let now = engine.now();
+            let now = clock::now();
             let mut state = engine.lock();
             let counters = state.bridge.counters_mut();
             counters.reads += u64::from(bytes_read > 0);
@@ -380,7 +379,7 @@ impl Owner {
             return Wrote::Yielded;
         }
         connection.has_yielded = false;
-        let now = engine.now();
+        let now = clock::now();
         let Some(batch) = state.bridge.take_write(now) else { return Wrote::Nothing };
         drop(state);
         let (batch, written) = connection.write(cx, batch);
@@ -396,7 +395,7 @@ impl Owner {
     fn lose(&mut self, generation: Generation, cause: LostCause) {
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
-        state.bridge.lost(engine.now(), generation, cause);
+        state.bridge.lost(clock::now(), generation, cause);
         self.publish(state);
     }
 
@@ -459,7 +458,7 @@ impl Drop for Owner {
             return;
         }
         state.writer = None;
-        state.bridge.kill(engine.now());
+        state.bridge.kill(clock::now());
         drop(state);
         self.settle();
     }
@@ -567,3 +566,6 @@ fn poll_write(stream: &mut Stream, cx: &mut Context<'_>, pieces: &[IoSlice<'_>])
         Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -66,13 +66,6 @@ impl Engine {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Now.
-    #[inline]
-    #[expect(clippy::unused_self, reason = "the engine's clock is the process's")]
-    pub(crate) fn now(&self) -> Instant {
-        clock::now()
-    }
-
     /// Submits one command and sees to it that somebody writes it.
     #[inline]
     pub(crate) fn submit(
@@ -158,7 +151,7 @@ impl Engine {
         mut encode: impl FnMut(&mut Encoder<'_>),
     ) -> Result<Option<Ticket>, Error> {
         loop {
-            let now = self.now();
+            let now = clock::now();
             match self.submit(now, &order, &mut encode) {
                 Err(error)
                     if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && order.room.is_none() =>
@@ -341,7 +334,7 @@ impl<E: FnMut(&mut Encoder<'_>) + Unpin> Future for Exchange<'_, E> {
                 Exchanging::Sent(outcome) => return Pin::new(outcome).poll(cx),
                 Exchanging::New(engine) => {
                     let engine = *engine;
-                    let now = engine.now();
+                    let now = clock::now();
                     let mut state = engine.lock();
                     let waiter = cx.waker().clone();
                     match state.bridge.submit_waiting(now, &this.order, waiter, &mut this.encode) {

@@ -207,7 +207,7 @@ impl Hub {
         *slot = HubConnection::Closed(engine.clone());
         drop(slot);
         if let Some(engine) = engine {
-            let now = engine.now();
+            let now = clock::now();
             let mut state = engine.lock();
             state.bridge.close_when_unused(now);
             wake_owner(state);
@@ -458,7 +458,7 @@ impl Subscription {
 
     /// Asks for names. They are taken back when the result is dropped before it is settled.
     fn request<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<Pending<'_>, Error> {
-        let now = self.engine.now();
+        let now = clock::now();
         let mut state = self.engine.lock();
         state.bridge.subscribe(now, self.id, self.kind, names)?;
         wake_owner(state);
@@ -509,7 +509,7 @@ impl Stream for Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let now = self.engine.now();
+        let now = clock::now();
         let mut state = self.engine.lock();
         state.bridge.close_subscriber(now, self.id);
         wake_owner(state);

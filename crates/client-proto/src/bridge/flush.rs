@@ -160,7 +160,7 @@ impl<W> Bridge<W> {
             && self.is_open()
             && (!self.write.rest.is_empty()
                 || !self.write.urgent.is_empty()
-                || (self.wants_reauth && self.in_flight.is_empty())
+                || self.is_reauth_due()
                 || (self.may_send_commands() && self.has_window() && self.has_sendable()))
     }
 

@@ -200,6 +200,7 @@ impl<W> Bridge<W> {
         self.link.wants_opinion = false;
         self.liveness = Liveness::new(now, self.liveness_config);
         self.flying_since = None;
+        self.wants_reauth &= !self.is_resp2_subscriber();
         let backlog = self.queue.len() - self.queue_removed;
         if backlog > 0 && self.config.guards.culling {
             self.cull(now);
@@ -506,13 +507,19 @@ impl<W> Bridge<W> {
     /// anything stands before it in what it reads at once.
     pub fn reauthenticate(&mut self, credentials: Credentials) {
         self.handshake_config.credentials = Some(credentials);
-        // On RESP2 a connection that subscribes may not speak AUTH; the next one will.
-        self.wants_reauth = self.link.is_up() && !self.is_resp2_subscriber();
+        // A handshake under way has said the old ones already. On RESP2 a connection that subscribes may not speak AUTH;
+        // the next one will.
+        self.wants_reauth = self.is_open() && !self.is_resp2_subscriber();
+    }
+
+    /// Whether new credentials may go out now.
+    pub(super) fn is_reauth_due(&self) -> bool {
+        self.wants_reauth && self.link.is_up() && self.reauth.is_none() && self.in_flight.is_empty()
     }
 
     /// Begins the re-authentication that was asked for, once nothing is in flight.
     pub(super) fn begin_reauth(&mut self) {
-        if !self.wants_reauth || self.reauth.is_some() || !self.in_flight.is_empty() {
+        if !self.is_reauth_due() {
             return;
         }
         self.wants_reauth = false;

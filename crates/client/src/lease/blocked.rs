@@ -18,6 +18,7 @@ use super::Pool;
 use super::admit::{Conduct, Taint};
 use super::pool::{Taken, kill, within};
 use crate::client::{Client, Role};
+use crate::clock;
 use crate::cmd::{BlockTime, Cmd, RetryChoice};
 use crate::engine::Engine;
 
@@ -205,7 +206,7 @@ impl<'p> Blocked<'p> {
             room: None,
         };
         set_patience(pool, &engine, Some(block));
-        let ticket = engine.submit(engine.now(), &order, |out| cmd.encode(out)).map_err(lost)?;
+        let ticket = engine.submit(clock::now(), &order, |out| cmd.encode(out)).map_err(lost)?;
         Ok(Self { pool, engine, place: Some(place), ticket, effect })
     }
 
@@ -216,7 +217,7 @@ impl<'p> Blocked<'p> {
         let outcome = match within(ends_at, outcome).await {
             Some(outcome) => outcome,
             None => {
-                let now = engine.now();
+                let now = clock::now();
                 let error = engine.lock().bridge.explain(now, ticket, ErrorKind::Deadline);
                 if error.sent() != Sent::Answered {
                     // Dropping `self` ends the command at the server.

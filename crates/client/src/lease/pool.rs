@@ -15,6 +15,7 @@ use towline_client_proto::{
 use towline_spec::SideEffect;
 
 use crate::client::Running;
+use crate::clock;
 use crate::driver::Life;
 use crate::engine::{Engine, wake_owner};
 use crate::options::ConnectOptions;
@@ -199,7 +200,7 @@ impl Pool {
 
     /// A client whose policy does not wait for its shared connection does not wait for a leased one either.
     fn check_policy(&self, state: &State) -> Result<(), Error> {
-        let now = self.shared.now();
+        let now = clock::now();
         let shared = self.shared.lock();
         let Some(outage) = shared.bridge.outage() else { return Ok(()) };
         let situation = Situation {
@@ -304,7 +305,7 @@ async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply
     let order = Order {
         effect: SideEffect::Admin,
         replies: 1,
-        deadline: engine.now() + timeout,
+        deadline: clock::now() + timeout,
         flags: Flags::NO_RETRY,
         bytes: encoded_len(args),
         room: None,
@@ -338,7 +339,7 @@ fn end(running: Running) {
 
 /// Ends what an engine has; what was sent on it fails.
 pub(super) fn kill(engine: &Engine) {
-    let now = engine.now();
+    let now = clock::now();
     let mut state = engine.lock();
     let generation = state.bridge.generation();
     state.bridge.close(now);

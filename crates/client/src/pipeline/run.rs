@@ -9,6 +9,7 @@ use towline_spec::SideEffect;
 
 use super::{Entry, Pipeline};
 use crate::client::{Client, reply_error};
+use crate::clock;
 use crate::value::FromReply;
 
 /// How a transaction ended, as far as its server said.
@@ -86,7 +87,7 @@ impl Pipeline {
             let orders: Vec<Order> =
                 entries.iter().map(|Entry { cmd, .. }| client.order(cmd, cmd.effect())).collect();
             let orders = orders.into_iter().zip(entries.iter().map(|entry| &entry.cmd));
-            match engine.submit_all(engine.now(), &whole, orders, &mut tickets) {
+            match engine.submit_all(clock::now(), &whole, orders, &mut tickets) {
                 Ok(()) => break,
                 Err(error)
                     if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && whole.room.is_none() =>

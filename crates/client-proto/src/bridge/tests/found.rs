@@ -361,3 +361,16 @@ fn a_block_that_comes_back_behind_a_gap_gets_no_later_bytes() {
     assert_eq!((rig.outcome(first), rig.outcome(second)), (integer(1), integer(2)));
     assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
 }
+
+#[test]
+fn credentials_that_change_during_the_handshake_follow_it() {
+    let mut rig = Rig::new(parts());
+    let generation = rig.bridge.poll_dial(rig.now).unwrap();
+    rig.bridge.opened(rig.now, generation);
+    rig.write(usize::MAX);
+    rig.bridge.reauthenticate(crate::Credentials::password("fresh"));
+    assert!(!rig.bridge.wants_write(), "the handshake is not through");
+    rig.reply(b"+PONG\r\n");
+    let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
+    assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$5\r\nfresh\r\n"), "{sent}");
+}
