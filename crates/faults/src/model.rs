@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Owns: connections, data, scripts, subscriptions, transactions, waiting commands, the wrong things it is told to do
-//! ([`Trouble`]), and the [`Ledger`]. It follows Redis 7.2 in replies and error texts for the commands that it has.
+//! ([`Trouble`]), announced maintenance ([`Model::announce_moving`]), and the [`Ledger`]. It follows Redis 7.2 in replies and error texts for the commands that it has.
 //!
 //! Does **not** own sockets or a clock. It is no store: keys are in one ordered map, and only what clients of the
 //! engine need is there (strings, lists, no persistence, no cluster).
@@ -36,6 +36,7 @@ mod failure;
 mod glob;
 mod keyspace;
 mod ledger;
+mod maintenance;
 mod reader;
 mod request;
 mod script;
@@ -57,10 +58,12 @@ use towline_spec::{Command, Flags, KeyFlags, for_each_key};
 
 pub use config::{AuthFailure, Keep, ModelConfig, ModelLimits, Refusal, Trouble, Wrong};
 pub use ledger::{Entry, Ledger, id_of};
+pub use maintenance::{Access, EndpointForm, EndpointId, Notice, SlotMove};
 pub use sha1::sha1_hex;
 
 use commands::Waiter;
 use keyspace::{DbKey, Keyspace};
+use maintenance::Maintenance;
 use script::Script;
 use session::Session;
 
@@ -142,6 +145,7 @@ pub struct Model {
     parked: VecDeque<ConnectionId>,
     /// Connections whose wait has ended and whose next commands are to be executed.
     runnable: VecDeque<ConnectionId>,
+    maintenance: Maintenance,
 }
 
 impl Model {
@@ -167,6 +171,7 @@ impl Model {
             deferred: Vec::new(),
             parked: VecDeque::new(),
             runnable: VecDeque::new(),
+            maintenance: Maintenance::default(),
         }
     }
 
@@ -197,13 +202,27 @@ impl Model {
         self.config.latency = latency;
     }
 
-    /// Opens a connection.
+    /// Opens a connection to [`EndpointId::DEFAULT`].
     ///
     /// # Errors
     /// [`ConnectError`]; nothing is sent on the connection then.
     pub fn connect(&mut self, now: Instant, connection: ConnectionId) -> Result<(), ConnectError> {
+        self.connect_to(now, connection, EndpointId::DEFAULT)
+    }
+
+    /// Opens a connection to one of the addresses that the server has. All of them have the same data.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; nothing is sent on the connection then.
+    pub fn connect_to(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        endpoint: EndpointId,
+    ) -> Result<(), ConnectError> {
         self.handle_timeout(now);
-        if self.is_refusing {
+        let access = self.maintenance.access(endpoint);
+        if self.is_refusing || access == Access::Refusing {
             return Err(ConnectError::Refused);
         }
         if self.sessions.contains_key(&connection) {
@@ -213,7 +232,9 @@ impl Model {
             return Err(ConnectError::Full);
         }
         self.last_client_id += 1;
-        let session = Session::new(self.last_client_id, self.config.password.is_none());
+        let mut session = Session::new(self.last_client_id, self.config.password.is_none());
+        session.endpoint = endpoint;
+        session.is_silent = access == Access::Silent;
         self.sessions.insert(connection, session);
         Ok(())
     }
@@ -221,7 +242,9 @@ impl Model {
     /// Takes what a client has sent, in one piece as it arrived. Bytes of a connection that is not open are dropped.
     pub fn bytes(&mut self, now: Instant, connection: ConnectionId, bytes: &[u8]) {
         self.handle_timeout(now);
-        let Some(session) = self.sessions.get_mut(&connection) else { return };
+        let Some(session) = self.sessions.get_mut(&connection).filter(|session| !session.is_silent) else {
+            return;
+        };
         session.reader.feed(bytes);
         session.batch_count = 0;
         if session.reader.len_bytes() > self.config.limits.input_bytes_max {
@@ -253,6 +276,7 @@ impl Model {
         }
         self.time_out_waiters(now);
         self.settle(now);
+        self.end_moves(now);
     }
 
     /// The next output that leaves by `now`.
@@ -271,8 +295,9 @@ impl Model {
     pub fn poll_timeout(&self) -> Option<Instant> {
         let output = self.outputs.keys().next().map(|(due, _)| *due);
         let busy = self.busy_until;
-        let wait = self.waiters.iter().filter_map(|waiter| waiter.deadline).min();
-        // A wait that ends while the server is busy is ended when it no longer is.
+        let wait =
+            self.waiters.iter().filter_map(|waiter| waiter.deadline).chain(self.maintenance.ends()).min();
+        // What ends while the server is busy is ended when it no longer is.
         let wait = wait.map(|at| busy.map_or(at, |until| until.max(at)));
         [output, busy, wait].into_iter().flatten().min()
     }
@@ -285,7 +310,7 @@ impl Model {
         }
     }
 
-    /// Forgets all troubles that have not happened yet.
+    /// Forgets all troubles that have not happened yet. What was announced stands.
     pub fn calm(&mut self) {
         self.troubles.clear();
     }
@@ -330,6 +355,7 @@ impl Model {
         self.generation += 1;
         self.busy_until = None;
         self.parked.clear();
+        self.maintenance.forget();
         if keep != Keep::Everything {
             self.scripts.clear();
         }

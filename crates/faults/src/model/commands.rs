@@ -37,7 +37,7 @@ pub(super) struct Call<'a> {
 
 impl Call<'_> {
     /// Whether the argument is this word, in any case.
-    fn is(&self, index: usize, word: &str) -> bool {
+    pub(super) fn is(&self, index: usize, word: &str) -> bool {
         self.args.get(index).is_some_and(|arg| arg.eq_ignore_ascii_case(word.as_bytes()))
     }
 

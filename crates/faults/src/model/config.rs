@@ -18,6 +18,9 @@ pub struct ModelConfig {
     pub auth_failure: AuthFailure,
     /// The version in `HELLO` and `INFO`. Default `7.2.4`, which is what Towline's server says.
     pub version: String,
+    /// Whether it has `CLIENT MAINT_NOTIFICATIONS`. Default `true`, as Towline's server; without, the command is unknown, as
+    /// to Redis and Valkey.
+    pub has_maintenance: bool,
     /// How long after its execution a reply leaves. Default zero.
     pub latency: Duration,
     /// Bounds of what clients can make the server keep.
@@ -30,6 +33,7 @@ impl Default for ModelConfig {
             password: None,
             auth_failure: AuthFailure::Answered,
             version: "7.2.4".to_owned(),
+            has_maintenance: true,
             latency: Duration::ZERO,
             limits: ModelLimits::default(),
         }

@@ -1,6 +1,6 @@
 //! What the model server executed, in order.
 //!
-//! Owns the entries and the two indexes over them: by id and by key. Does not own execution, nor what a history must
+//! Owns the entries and the indexes over them: by id, by key, by connection. Does not own execution, nor what a history must
 //! look like: a checker asks and judges.
 
 use std::collections::BTreeMap;
@@ -52,12 +52,13 @@ fn id_in(arg: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Every executed command, in order, with an index by id and by key.
+/// Every executed command, in order, with indexes by id, by key and by connection.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
     by_id: BTreeMap<u64, Vec<usize>>,
     by_key: BTreeMap<Bytes, Vec<usize>>,
+    by_connection: BTreeMap<ConnectionId, Vec<usize>>,
 }
 
 impl Ledger {
@@ -91,6 +92,11 @@ impl Ledger {
         self.by_key.keys()
     }
 
+    /// The commands that this connection sent, in the order of execution.
+    pub fn executed_by(&self, connection: ConnectionId) -> impl Iterator<Item = &Entry> {
+        self.by_connection.get(&connection).into_iter().flatten().map(|&index| &self.entries[index])
+    }
+
     /// The sequence number that the next entry gets.
     pub(super) fn next_sequence(&self) -> u64 {
         self.entries.len() as u64
@@ -103,6 +109,7 @@ impl Ledger {
         if let Some(id) = entry.id {
             self.by_id.entry(id).or_default().push(index);
         }
+        self.by_connection.entry(entry.connection).or_default().push(index);
         for key in keys {
             let indexes = self.by_key.entry(key.clone()).or_default();
             if indexes.last() != Some(&index) {
@@ -153,6 +160,11 @@ mod tests {
         assert_eq!(ledger.order_of(b"a").map(|entry| entry.sequence).collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(ledger.order_of(b"b").count(), 1);
         assert_eq!(ledger.order_of(b"c").count(), 0);
+        assert_eq!(
+            ledger.executed_by(ConnectionId(1)).map(|entry| entry.sequence).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
+        assert_eq!(ledger.executed_by(ConnectionId(2)).count(), 0);
         assert_eq!(ledger.keys().count(), 2);
     }
 }

@@ -93,6 +93,9 @@ impl Model {
     /// The command that these arguments are, if the connection may run it now.
     fn admit(&self, connection: ConnectionId, args: &[Bytes]) -> Result<&'static Command, String> {
         let command = resolve(args).map_err(|error| unresolved(args, error))?;
+        if command.name == "client|maint_notifications" && !self.config.has_maintenance {
+            return Err(unresolved(args, ResolveError::UnknownSubcommand(command)));
+        }
         if !command.accepts_arity(args.len()) {
             return Err(format!("ERR wrong number of arguments for '{}' command", command.name));
         }

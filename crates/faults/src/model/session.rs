@@ -10,6 +10,7 @@ use towline_sansio::Instant;
 use towline_spec::Command;
 
 use super::keyspace::DbKey;
+use super::maintenance::{EndpointForm, EndpointId};
 use super::reader::RequestReader;
 
 /// Which of the next replies are sent.
@@ -60,6 +61,12 @@ pub(super) struct Session {
     pub(super) patterns: BTreeSet<Bytes>,
     pub(super) shard_channels: BTreeSet<Bytes>,
     pub(super) tracking: Option<Tracking>,
+    /// The address that it was opened to.
+    pub(super) endpoint: EndpointId,
+    /// It wants to be told of maintenance, and of successors in this form.
+    pub(super) notified: Option<EndpointForm>,
+    /// It was opened to an endpoint that reads nothing and says nothing.
+    pub(super) is_silent: bool,
     pub(super) is_blocked: bool,
     /// When the last output leaves: what follows leaves no earlier.
     pub(super) last_due: Instant,
@@ -85,6 +92,9 @@ impl Session {
             patterns: BTreeSet::new(),
             shard_channels: BTreeSet::new(),
             tracking: None,
+            endpoint: EndpointId::DEFAULT,
+            notified: None,
+            is_silent: false,
             is_blocked: false,
             last_due: Instant::ZERO,
             output_bytes: 0,
@@ -108,6 +118,7 @@ impl Session {
         let fresh = Self::new(self.client_id, is_authenticated);
         let old = std::mem::replace(self, fresh);
         self.reader = old.reader;
+        self.endpoint = old.endpoint;
         self.batch_count = old.batch_count;
         self.last_due = old.last_due;
         self.output_bytes = old.output_bytes;

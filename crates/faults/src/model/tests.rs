@@ -1,5 +1,7 @@
 //! The model server's promises, over bytes.
 
+mod maintenance;
+
 use std::time::Duration;
 
 use bytes::Bytes;

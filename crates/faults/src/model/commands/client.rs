@@ -16,6 +16,7 @@ impl Model {
             "client|kill" => return self.client_kill(call, out),
             "client|unblock" => return self.client_unblock(call, out),
             "client|tracking" => return self.client_tracking(call, out),
+            "client|maint_notifications" => return self.client_maint_notifications(call, out),
             _ => {}
         }
         let Some(session) = self.sessions.get_mut(&call.connection) else { return Ok(Step::Silent) };

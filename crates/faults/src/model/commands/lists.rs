@@ -100,7 +100,12 @@ impl Model {
     }
 
     /// Ends a connection's wait from outside; whether it waited.
-    pub(super) fn end_wait(&mut self, now: Instant, connection: ConnectionId, is_error: bool) -> bool {
+    pub(in crate::model) fn end_wait(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        is_error: bool,
+    ) -> bool {
         let Some(index) = self.waiters.iter().position(|waiter| waiter.connection == connection) else {
             return false;
         };
