@@ -370,6 +370,126 @@ fn an_upstream_that_is_gone_is_reported_and_a_name_can_move() {
     stream.read_exact(&mut [0; ECHO_REPLY.len()]).unwrap();
 }
 
+#[test]
+fn both_directions_are_late_and_jitter_varies() {
+    let server = redis();
+    let proxy = Proxy::with_rules(server.address(), &["delay@both:0/20ms,jitter=5ms"]);
+    let mut stream = proxy.connect();
+    let mut times = Vec::new();
+    for _ in 0..12 {
+        let start = Instant::now();
+        stream.write_all(ECHO).unwrap();
+        stream.read_exact(&mut [0; ECHO_REPLY.len()]).unwrap();
+        times.push(start.elapsed());
+    }
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!(*least >= Duration::from_millis(30), "{least:?}");
+    assert!(*most - *least >= Duration::from_millis(2), "they vary: {times:?}");
+}
+
+#[test]
+fn a_rate_makes_a_large_value_slow() {
+    let server = redis();
+    let proxy = Proxy::with_rules(server.address(), &["rate@s2c:0/200k"]);
+    let mut conn = e2e::conn::Conn::open(proxy.address).unwrap();
+    let big = "x".repeat(100_000);
+    conn.call(&["SET", "k", &big]).unwrap();
+    let start = Instant::now();
+    assert_eq!(conn.call(&["GET", "k"]).unwrap(), Value::Bulk(big.into_bytes()));
+    let took = start.elapsed();
+    assert!(took >= Duration::from_millis(450), "100 kB at 200 kB/s took {took:?}");
+}
+
+#[test]
+fn loss_breaks_connections_at_random_bytes() {
+    let server = redis();
+    let mut proxy = Proxy::start(server.address(), &["--seed", "3", "--rule", "reset@c2s:mean:2000"]);
+    let mut offsets = Vec::new();
+    for _ in 0..5 {
+        let mut stream = proxy.connect();
+        // A connection that is never hit would end only after 100 times the mean.
+        while stream.write_all(ECHO).and_then(|()| stream.read_exact(&mut [0; ECHO_REPLY.len()])).is_ok() {}
+        let line = proxy.line();
+        assert_eq!(field(&line, "fault"), "reset");
+        offsets.push(field(&line, "offset").parse::<u64>().unwrap());
+    }
+    offsets.dedup();
+    assert_eq!(offsets.len(), 5, "each connection has its own place: {offsets:?}");
+}
+
+#[test]
+fn open_connections_get_other_rules_when_asked() {
+    let server = redis();
+    let mut proxy = Proxy::with_rules(server.address(), &["halfopen@c2s:0"]);
+    let mut stream = proxy.connect();
+    stream.write_all(ECHO).unwrap();
+    assert_eq!(field(&proxy.line(), "fault"), "halfopen");
+    // Only connections to come.
+    assert_eq!(proxy.http("PUT", "/rules", r#"["delay@both:0/1ms"]"#).0, 200);
+    assert!(proxy.line().contains(r#""rules":["delay@both:0/1ms"],"open":false"#));
+    assert_eq!(proxy.stat("c2s_bytes"), 0);
+    // The cable is whole again.
+    assert_eq!(proxy.http("PUT", "/rules?open=true", r#"["stall@c2s:25/300ms"]"#).0, 200);
+    assert!(proxy.line().contains(r#""open":true"#));
+    let mut got = [0; ECHO_REPLY.len()];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(got, ECHO_REPLY);
+    let line = proxy.line();
+    assert_eq!((field(&line, "fault"), field(&line, "offset")), ("stall", "25"), "{line}");
+    assert!(line.contains("stall@c2s:25/300ms"), "{line}");
+    let start = Instant::now();
+    stream.write_all(ECHO).unwrap();
+    stream.read_exact(&mut got).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(200));
+    assert_eq!(proxy.http("PUT", "/rules?ope=true", "[]").0, 400);
+}
+
+#[test]
+fn a_script_changes_the_network_in_time() {
+    let server = redis();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("script.json");
+    let script = r#"[{"at":"0s","rules":["delay@s2c:0/1ms"]},{"at":"200ms","rules":["delay@s2c:0/50ms"],"open":true},
+        {"at":"400ms","rules":[],"cut":"reset"}]"#;
+    std::fs::write(&path, script).unwrap();
+    let mut proxy = Proxy::start(server.address(), &["--script", path.to_str().unwrap()]);
+    let first = proxy.line();
+    assert_eq!(field(&first, "event"), "rules", "{first}");
+    let mut stream = proxy.connect();
+    let mut slowest = Duration::ZERO;
+    loop {
+        let start = Instant::now();
+        let answered = stream.write_all(ECHO).and_then(|()| stream.read_exact(&mut [0; ECHO_REPLY.len()]));
+        match answered {
+            Ok(()) => slowest = slowest.max(start.elapsed()),
+            Err(error) => {
+                assert!(
+                    matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe),
+                    "{error}"
+                );
+                break;
+            }
+        }
+    }
+    assert!(slowest >= Duration::from_millis(50), "the second step reached the open connection: {slowest:?}");
+    let mut last = String::new();
+    while !last.contains("script-ended") {
+        last = proxy.line();
+    }
+    assert_eq!(field(&last, "steps"), "3");
+    assert!(field(&last, "at_ms").parse::<f64>().unwrap() >= 400.0);
+    // Another one over HTTP, which starts at once.
+    assert_eq!(proxy.http("GET", "/script", "").1.matches("at").count(), 3);
+    let mut stream = proxy.connect();
+    stream.write_all(ECHO).unwrap();
+    stream.read_exact(&mut [0; ECHO_REPLY.len()]).unwrap();
+    let answer = proxy.http("PUT", "/script", r#"[{"at":"50ms","cut":"fin"}]"#);
+    assert_eq!(answer, (200, r#"[{"at":"50ms","cut":"fin"}]"#.to_owned()));
+    assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
+    let answer = proxy.http("PUT", "/script", r#"[{"at":"50ms"}]"#);
+    assert!(answer.0 == 400 && answer.1.contains("step 1"), "{answer:?}");
+}
+
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(towline_binary().unwrap());
     command.args(["faults", "proxy"]).args(arguments).output().unwrap()
@@ -385,6 +505,8 @@ fn bad_flags_are_one_line_and_exit_code_2() {
         (&["--control", "0.0.0.0:8080"], "loopback"),
         (&["--seed", "x"], "--seed"),
         (&["--rule", "dns@other.test/0s=none"], "other.test"),
+        (&["--script", "nowhere.json"], "nowhere.json"),
+        (&["--script", "/dev/null"], "JSON array"),
         (&["--frobnicate"], "--frobnicate"),
     ] {
         let output = run(arguments);

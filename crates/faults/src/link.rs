@@ -1,8 +1,8 @@
 //! The faults of one connection: bytes in on both sides, actions out.
 //!
 //! ```text
-//! push(client's bytes) ──> c2s lane: queue ─ triggers ─ stall, delay, split, swallow ──> Forward, Finish
-//! push(server's bytes) ──> s2c lane: queue ─ triggers ─ stall, delay, split, swallow ──> Forward, Finish
+//! push(client's bytes) ──> c2s lane: queue ─ triggers ─ stall, delay, rate, split, swallow ──> Forward, Finish
+//! push(server's bytes) ──> s2c lane: queue ─ triggers ─ stall, delay, rate, split, swallow ──> Forward, Finish
 //!                                        └── cut, reset ──> Close
 //! ```
 //!
@@ -19,13 +19,13 @@
 mod tests;
 
 use std::collections::VecDeque;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use towline_sansio::Instant;
+use towline_sansio::{Instant, Prng};
 
 use crate::rule::{Direction, Side, StreamFault};
 
@@ -101,6 +101,8 @@ pub(crate) struct Armed {
     pub(crate) fault: StreamFault,
     /// The bytes of garbage.
     pub(crate) garbage: Bytes,
+    /// What choices during the connection's life follow from.
+    pub(crate) seed: u64,
     /// How often it may still happen, over all connections of the plan.
     pub(crate) left: Option<Arc<AtomicU64>>,
 }
@@ -141,6 +143,57 @@ struct Pieces {
     next: Instant,
 }
 
+/// How much later bytes arrive.
+#[derive(Debug)]
+struct Delay {
+    time: Duration,
+    jitter: Duration,
+    prng: Prng,
+    /// The delay of what is first in line.
+    drawn: Duration,
+}
+
+impl Delay {
+    fn new(time: Duration, jitter: Duration, seed: u64) -> Self {
+        let mut delay = Self { time, jitter, prng: Prng::new(seed), drawn: Duration::ZERO };
+        delay.draw();
+        delay
+    }
+
+    /// Somebody else is first in line.
+    fn draw(&mut self) {
+        let jitter_us = u64::try_from(self.jitter.as_micros()).unwrap_or(u64::MAX / 2);
+        let more = self.prng.below(jitter_us.saturating_mul(2).saturating_add(1));
+        self.drawn = (self.time + Duration::from_micros(more)).saturating_sub(self.jitter);
+    }
+}
+
+/// How long a line that is slower than its rate may catch up. 10 ms: timers of drivers are a few milliseconds late.
+const RATE_SLACK: Duration = Duration::from_millis(10);
+
+/// A narrow line.
+#[derive(Debug)]
+struct Rate {
+    bytes_per_second: NonZeroU64,
+    /// When it has room again.
+    next: Instant,
+}
+
+impl Rate {
+    /// The largest piece: a hundredth of a second, so that a slow line trickles.
+    fn piece_bytes_max(&self) -> u64 {
+        (self.bytes_per_second.get() / 100).max(1)
+    }
+
+    /// Bytes have passed.
+    fn take(&mut self, now: Instant, bytes: usize) {
+        let ns = u128::from(bytes as u64) * 1_000_000_000 / u128::from(self.bytes_per_second.get());
+        let busy = Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX));
+        let earliest = Instant::ZERO + now.since(Instant::ZERO).saturating_sub(RATE_SLACK);
+        self.next = self.next.max(earliest) + busy;
+    }
+}
+
 /// One direction.
 #[derive(Debug)]
 struct Lane {
@@ -152,7 +205,8 @@ struct Lane {
     /// In the order of the rules.
     armed: Vec<Armed>,
     stalled: Stalled,
-    delay: Duration,
+    delay: Option<Delay>,
+    rate: Option<Rate>,
     pieces: Option<Pieces>,
     is_swallowed: bool,
     /// The sender has ended, when and how.
@@ -169,7 +223,8 @@ impl Lane {
             passed: 0,
             armed,
             stalled: Stalled::No,
-            delay: Duration::ZERO,
+            delay: None,
+            rate: None,
             pieces: None,
             is_swallowed: false,
             end: None,
@@ -184,11 +239,12 @@ impl Lane {
             (None, Some((ended, _))) if !self.is_done => (ended, false),
             (None, _) => return None,
         };
-        let due = arrived + self.delay;
-        let due = match &self.pieces {
-            Some(pieces) if is_bytes => due.max(pieces.next),
-            _ => due,
-        };
+        let mut due = arrived + self.delay.as_ref().map_or(Duration::ZERO, |delay| delay.drawn);
+        if is_bytes {
+            let gap = self.pieces.as_ref().map(|pieces| pieces.next);
+            let room = self.rate.as_ref().map(|rate| rate.next);
+            due = gap.into_iter().chain(room).fold(due, Instant::max);
+        }
         self.stalled.end().map(|end| due.max(end))
     }
 
@@ -209,7 +265,8 @@ impl Lane {
             When::At(_) => None,
         });
         let piece = self.pieces.as_ref().map(|pieces| u64::from(pieces.sizes[pieces.at].get()));
-        let most = triggers.chain(piece).min().unwrap_or(u64::MAX);
+        let narrow = self.rate.as_ref().map(Rate::piece_bytes_max);
+        let most = triggers.chain(piece).chain(narrow).min().unwrap_or(u64::MAX);
         usize::try_from(most).unwrap_or(usize::MAX)
     }
 
@@ -220,8 +277,14 @@ impl Lane {
         let bytes = if front.len() > most {
             front.split_to(most)
         } else {
+            if let Some(delay) = &mut self.delay {
+                delay.draw();
+            }
             self.queue.pop_front().map(|(_, bytes)| bytes)?
         };
+        if let Some(rate) = &mut self.rate {
+            rate.take(now, bytes.len());
+        }
         self.queued_bytes -= bytes.len();
         self.passed += bytes.len() as u64;
         if let Some(pieces) = &mut self.pieces {
@@ -230,12 +293,26 @@ impl Lane {
         }
         Some(bytes)
     }
+
+    /// Ends what this direction suffers, and puts other faults in place of those that wait.
+    fn rearm(&mut self, armed: Vec<Armed>) {
+        self.armed = armed;
+        for armed in &mut self.armed {
+            if let When::Offset(offset) = &mut armed.when {
+                *offset = offset.saturating_add(self.passed);
+            }
+        }
+        self.stalled = Stalled::No;
+        (self.delay, self.rate, self.pieces) = (None, None, None);
+        self.is_swallowed = false;
+    }
 }
 
 /// One connection through faults.
 #[derive(Debug)]
 pub struct Link {
     connection: u64,
+    opened: Instant,
     lanes: [Lane; 2],
     buffer_bytes_max: usize,
     /// Actions that are decided and not taken yet.
@@ -263,18 +340,24 @@ const fn receiver(direction: Direction) -> usize {
     1 - index(direction)
 }
 
+/// Faults of requests, and of replies.
+fn by_direction(armed: Vec<Armed>) -> [Vec<Armed>; 2] {
+    let (requests, replies) =
+        armed.into_iter().partition(|armed| armed.direction == Direction::ClientToServer);
+    [requests, replies]
+}
+
 impl Link {
     /// A connection without faults.
     pub fn clear(connection: u64) -> Self {
-        Self::new(connection, Vec::new(), BUFFER_BYTES_MAX)
+        Self::new(connection, Instant::ZERO, Vec::new(), BUFFER_BYTES_MAX)
     }
 
-    pub(crate) fn new(connection: u64, armed: Vec<Armed>, buffer_bytes_max: usize) -> Self {
-        let (requests, replies) =
-            armed.into_iter().partition(|armed| armed.direction == Direction::ClientToServer);
+    pub(crate) fn new(connection: u64, opened: Instant, armed: Vec<Armed>, buffer_bytes_max: usize) -> Self {
         Self {
             connection,
-            lanes: [Lane::new(requests), Lane::new(replies)],
+            opened,
+            lanes: by_direction(armed).map(Lane::new),
             buffer_bytes_max,
             ready: VecDeque::new(),
             is_closed: [false; 2],
@@ -285,6 +368,19 @@ impl Link {
     /// The connection's number, from 1.
     pub fn connection(&self) -> u64 {
         self.connection
+    }
+
+    /// When it was opened.
+    pub fn opened(&self) -> Instant {
+        self.opened
+    }
+
+    /// Other faults, whose offsets count from here on; see [`crate::plan::Plan::rearm`].
+    pub(crate) fn rearm(&mut self, armed: Vec<Armed>) {
+        self.is_silent = false;
+        for ((lane, armed), is_closed) in self.lanes.iter_mut().zip(by_direction(armed)).zip(self.is_closed) {
+            lane.rearm(if is_closed { Vec::new() } else { armed });
+        }
     }
 
     /// How many bytes of a direction have passed.
@@ -441,7 +537,8 @@ impl Link {
             StreamFault::Split { sizes, gap } => {
                 lane.pieces = Some(Pieces { sizes, gap, at: 0, next: now });
             }
-            StreamFault::Delay(delay) => lane.delay = delay,
+            StreamFault::Delay { time, jitter } => lane.delay = Some(Delay::new(time, jitter, armed.seed)),
+            StreamFault::Rate(bytes_per_second) => lane.rate = Some(Rate { bytes_per_second, next: now }),
             StreamFault::HalfOpen => self.is_silent = true,
             StreamFault::Swallow => lane.is_swallowed = true,
             StreamFault::Garbage(_) => {

@@ -29,7 +29,7 @@ use bytes::Bytes;
 use towline_sansio::{Instant, Prng};
 
 use crate::link::{Armed, BUFFER_BYTES_MAX, Link, When, take_one};
-use crate::rule::{DialFault, Direction, Garbage, Rule, Scope, StreamFault, StreamRule, Trigger};
+use crate::rule::{DialFault, Direction, Garbage, Rule, Scope, StreamFault, StreamRule, Trigger, Way};
 
 /// The most rules of one plan: 1,000, more than anybody writes, and few enough to look at all for each connection.
 pub const RULES_MAX: usize = 1000;
@@ -137,14 +137,39 @@ impl Plan {
                 return Dial { connection, rule: Some(index), outcome: Dialed::Faulty(rule.fault) };
             }
         }
-        let armed = self.rules.iter().enumerate().filter_map(|(index, counted)| {
-            let Rule::Stream(rule) = &counted.rule else { return None };
-            let mut prng = self.prng(index, connection);
-            let is_for_it = self.applies(&rule.scope, now, connection, &mut prng);
-            is_for_it.then(|| arm(index, rule, counted.left.clone(), now, &mut prng))
-        });
-        let link = Link::new(connection, armed.collect(), self.buffer_bytes_max);
+        let armed = self.arm_all(now, connection, now);
+        let link = Link::new(connection, now, armed, self.buffer_bytes_max);
         Dial { connection, rule: None, outcome: Dialed::Open(Box::new(link)) }
+    }
+
+    /// Puts the rules of now in place of those that an open connection has: what it suffers ends, a stall or a half-open state
+    /// included, and places count from here on. Rules for dials do not concern it.
+    pub fn rearm(&self, now: Instant, link: &mut Link) {
+        let armed = self.arm_all(link.opened(), link.connection(), now);
+        link.rearm(armed);
+    }
+
+    /// The streams' faults of a connection, with their random choices made.
+    fn arm_all(&self, opened: Instant, connection: u64, now: Instant) -> Vec<Armed> {
+        let mut all = Vec::new();
+        for (index, counted) in self.rules.iter().enumerate() {
+            let Rule::Stream(rule) = &counted.rule else { continue };
+            let mut prng = self.prng(index, connection);
+            if !self.applies(&rule.scope, opened, connection, &mut prng) {
+                continue;
+            }
+            // Always drawn, so that other choices do not depend on it.
+            let drawn = Direction::BOTH[usize::from(prng.below(2) == 1)];
+            let directions = match rule.way {
+                Way::Drawn => [Some(drawn), None],
+                Way::One(direction) => [Some(direction), None],
+                Way::Both => Direction::BOTH.map(Some),
+            };
+            for direction in directions.into_iter().flatten() {
+                all.push(arm(index, rule, direction, counted.left.clone(), now, &mut prng));
+            }
+        }
+        all
     }
 
     /// The addresses of a name at `now`: none if it does not exist then; `None` if no rule is about it.
@@ -183,11 +208,11 @@ impl Plan {
 fn arm(
     index: usize,
     rule: &StreamRule,
+    direction: Direction,
     left: Option<Arc<AtomicU64>>,
     now: Instant,
     prng: &mut Prng,
 ) -> Armed {
-    let drawn = Direction::BOTH[usize::from(prng.below(2) == 1)];
     let when = match rule.trigger {
         Trigger::Offset(offset) => When::Offset(offset),
         Trigger::After(time) => When::At(now + time),
@@ -195,20 +220,23 @@ fn arm(
             let span = last.saturating_sub(first).saturating_add(1);
             When::Offset(first.saturating_add(prng.below(span)))
         }
+        Trigger::Mean(mean) => When::Offset(exponential(mean, prng)),
     };
     let garbage = match &rule.fault {
         StreamFault::Garbage(Garbage::Exact(bytes)) => bytes.clone(),
         StreamFault::Garbage(Garbage::Random(length)) => random_bytes(*length, prng),
         _ => Bytes::new(),
     };
-    Armed {
-        rule: index,
-        direction: rule.direction.unwrap_or(drawn),
-        when,
-        fault: rule.fault.clone(),
-        garbage,
-        left,
-    }
+    let seed = prng.next_u64();
+    Armed { rule: index, direction, when, fault: rule.fault.clone(), garbage, seed, left }
+}
+
+/// A whole number from the exponential distribution: how many bytes pass until one is hit, if each is hit with the same chance.
+#[expect(clippy::cast_possible_truncation, reason = "a float that is too large becomes the largest number")]
+fn exponential(mean: u64, prng: &mut Prng) -> u64 {
+    // 53 bits are all that a float has; one more than drawn, so that it is never zero.
+    let share = ((prng.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    (-share.ln() * mean as f64) as u64
 }
 
 fn random_bytes(length: u32, prng: &mut Prng) -> Bytes {

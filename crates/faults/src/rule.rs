@@ -8,7 +8,7 @@
 //! ```text
 //! rule   = stream | dial | dns
 //! stream = FAULT "@" place [ "/" argument ] { "," option }
-//! place  = [ ( "c2s" | "s2c" ) ":" ] ( N | "rand:" N ".." N | "after:" TIME )
+//! place  = [ ( "c2s" | "s2c" | "both" ) ":" ] ( N | "rand:" N ".." N | "mean:" N | "after:" TIME )
 //! dial   = ( "refuse" | "close" | "hang" | "busy" ) "@dial" { "," option }
 //! dns    = "dns@" NAME "/" answer { "+" answer }
 //! answer = TIME "=" ( "none" | ADDRESS { "|" ADDRESS } )
@@ -16,8 +16,9 @@
 //! ```
 //!
 //! A place is reached when exactly so many bytes of its direction have passed; `rand` draws the number for each connection
-//! from the seed, both ends included, and `after` counts time since the connection opened. Without a direction the seed
-//! picks one for each connection.
+//! from the seed, both ends included; with `mean` every byte is as likely as any other, and it takes so many on average;
+//! `after` counts time since the connection opened. `both` is two places, one in each direction; without a direction the
+//! seed picks one for each connection.
 //!
 //! | fault | argument | what happens at the place |
 //! |---|---|---|
@@ -26,6 +27,7 @@
 //! | `stall` | `TIME`, default for ever | nothing passes in this direction for so long |
 //! | `split` | `N{+N}` | from here on, pieces of these sizes, in turn |
 //! | `delay` | `TIME` | from here on, every byte arrives so much later |
+//! | `rate` | `N`, `Nk`, `NM` | from here on, so many bytes a second pass, thousands or millions of them |
 //! | `halfopen` | | nothing passes any more in either direction, both sockets stay open and are not read |
 //! | `swallow` | | from here on, this direction's bytes are read and dropped |
 //! | `garbage` | hexadecimal bytes, or `rand:N` | these bytes are inserted |
@@ -42,6 +44,7 @@
 //! | `during=TIME..TIME`, `during=TIME..` | for connections opened in this time since the start | always |
 //! | `side=client`, `side=server` | `cut`, `reset`: which socket is closed; the other stays open | both |
 //! | `gap=TIME` | `split`: the pause between pieces | none |
+//! | `jitter=TIME` | `delay`: up to so much more or less, drawn for each arrival; bytes stay in order | none |
 //!
 //! ```
 //! use towline_faults::rule::Rule;
@@ -60,12 +63,12 @@ mod text;
 mod tests;
 
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::time::Duration;
 
 use bytes::Bytes;
 
-pub use text::{Problem, RuleError};
+pub use text::{Problem, RuleError, Time};
 
 /// The longest garbage of one rule, in bytes: 64 KiB, longer than anything that a parser takes for a header.
 pub const GARBAGE_BYTES_MAX: usize = 64 * 1024;
@@ -102,6 +105,17 @@ impl Direction {
             Self::ServerToClient => "s2c",
         }
     }
+}
+
+/// In which direction a rule counts bytes and does harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// The seed picks one for each connection.
+    Drawn,
+    /// In this one.
+    One(Direction),
+    /// In each of them, independently: a rule that happens `count` times does so in both together.
+    Both,
 }
 
 /// Which of a connection's two sockets.
@@ -143,8 +157,8 @@ pub enum Rule {
 pub struct StreamRule {
     /// What happens.
     pub fault: StreamFault,
-    /// The direction whose bytes count, and that is hit. `None`: the seed picks one for each connection.
-    pub direction: Option<Direction>,
+    /// The direction whose bytes count, and that is hit.
+    pub way: Way,
     /// When it happens.
     pub trigger: Trigger,
     /// To which connections.
@@ -174,7 +188,16 @@ pub enum StreamFault {
         gap: Duration,
     },
     /// Every byte arrives this much later from here on. Delays do not add up: the last one counts.
-    Delay(Duration),
+    Delay {
+        /// By how much.
+        time: Duration,
+        /// Up to this much more or less, never less than nothing in all; drawn for each arrival. As over TCP, what is behind
+        /// something late is late too.
+        jitter: Duration,
+    },
+    /// So many bytes a second pass from here on, as through a narrow line: what has no room yet waits. Rates do not add
+    /// up: the last one counts.
+    Rate(NonZeroU64),
     /// As if the cable were cut: nothing passes any more in either direction, and nothing is read; the sockets stay open.
     HalfOpen,
     /// Bytes of this direction are taken and dropped from here on.
@@ -191,7 +214,8 @@ impl StreamFault {
             Self::Reset { .. } => "reset",
             Self::Stall(_) => "stall",
             Self::Split { .. } => "split",
-            Self::Delay(_) => "delay",
+            Self::Delay { .. } => "delay",
+            Self::Rate(_) => "rate",
             Self::HalfOpen => "halfopen",
             Self::Swallow => "swallow",
             Self::Garbage(_) => "garbage",
@@ -220,6 +244,9 @@ pub enum Trigger {
         /// The largest; at least `first`.
         last: u64,
     },
+    /// As `Offset`, with a number that the seed picks for each connection so that every byte is equally likely to be the
+    /// one: this many pass on average. It is how a network with losses breaks connections.
+    Mean(u64),
     /// So long after the connection opened.
     After(Duration),
 }

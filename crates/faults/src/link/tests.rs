@@ -190,6 +190,78 @@ fn closing_from_outside_drops_what_waits() {
     assert!(link.is_over());
 }
 
+#[test]
+fn both_directions_suffer_and_each_has_its_own_place() {
+    let mut link = link(&["delay@both:1/10ms"]);
+    link.push(ms(0), C2S, b"ab");
+    link.push(ms(0), S2C, b"xy");
+    assert_eq!(actions(&mut link, ms(0)), ["c2s a", "! delay 1", "s2c x", "! delay 1"]);
+    assert_eq!(actions(&mut link, ms(10)), ["c2s b", "s2c y"]);
+}
+
+#[test]
+fn jitter_varies_a_delay_around_its_time_and_keeps_order() {
+    let mut link = link(&["delay@s2c:0/10ms,jitter=4ms"]);
+    actions(&mut link, ms(0));
+    let mut times = Vec::new();
+    for round in 0..200_u64 {
+        link.push(ms(100 * round), S2C, b"x");
+        let at = link.poll_timeout().unwrap();
+        assert_eq!(actions(&mut link, at), ["s2c x"]);
+        times.push(at.since(ms(100 * round)));
+    }
+    let (least, most) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+    assert!((6000..7000).contains(&least.as_micros()), "{least:?}");
+    assert!((13_000..14_001).contains(&most.as_micros()), "{most:?}");
+    // What comes behind something late is not earlier.
+    for text in ["a", "b", "c", "d", "e", "f", "g"] {
+        link.push(ms(50_000), S2C, text.as_bytes());
+    }
+    let mut order = Vec::new();
+    while let Some(at) = link.poll_timeout() {
+        order.extend(actions(&mut link, at));
+    }
+    assert_eq!(order.join(" "), "s2c a s2c b s2c c s2c d s2c e s2c f s2c g");
+}
+
+#[test]
+fn jitter_beyond_the_delay_is_no_delay_at_least() {
+    let mut link = link(&["delay@s2c:0/1ms,jitter=50ms"]);
+    actions(&mut link, ms(0));
+    for round in 0..50_u64 {
+        link.push(ms(100 * round), S2C, b"x");
+        assert!(link.poll_timeout().unwrap() >= ms(100 * round));
+        actions(&mut link, ms(100 * round + 51));
+    }
+}
+
+#[test]
+fn a_rate_lets_so_many_bytes_a_second_pass() {
+    let mut link = link(&["rate@c2s:0/100k"]);
+    let all = vec![b'x'; 200_000];
+    let (mut now, mut sent) = (ms(0), 0);
+    while link.passed(C2S) < 200_000 {
+        sent += link.push(now, C2S, &all[sent..]);
+        actions(&mut link, now);
+        // A driver whose timers are late by up to two milliseconds.
+        let at = link.poll_timeout().unwrap_or(now);
+        now = at + Duration::from_millis(2);
+    }
+    let took = now.since(ms(0)).as_millis();
+    assert!((1950..2060).contains(&took), "{took} ms for two seconds' worth");
+}
+
+#[test]
+fn a_slow_rate_trickles_and_an_idle_line_saves_nothing_up() {
+    let mut link = link(&["rate@c2s:0/200"]);
+    actions(&mut link, ms(0));
+    // Idle for ten seconds: no more than what ten milliseconds may save passes at once.
+    link.push(ms(10_000), C2S, b"abcdefgh");
+    assert_eq!(actions(&mut link, ms(10_000)), ["c2s ab", "c2s cd"]);
+    assert_eq!(link.poll_timeout(), Some(ms(10_010)));
+    assert_eq!(actions(&mut link, ms(10_010)), ["c2s ef"]);
+}
+
 /// Drives a link to its end: what came out in one direction, and how it ended.
 fn drain(link: &mut Link, pieces: &[Vec<u8>], direction: Direction) -> (Vec<u8>, bool) {
     let (mut now, mut out, mut is_closed) = (Instant::ZERO, Vec::new(), false);
@@ -222,11 +294,13 @@ proptest! {
     #[test]
     fn slow_faults_lose_and_change_nothing(
         pieces in vec(vec(any::<u8>(), 0..50), 0..10),
-        rules in vec((0..3_usize, 0..100_u64, 1..20_u64), 0..5),
+        rules in vec((0..5_usize, 0..100_u64, 1..20_u64), 0..5),
     ) {
         let rules: Vec<String> = rules.into_iter().map(|(kind, at, argument)| match kind {
             0 => format!("stall@c2s:{at}/{argument}ms"),
             1 => format!("split@c2s:{at}/{argument}+1,gap={argument}us"),
+            2 => format!("rate@both:{at}/{argument}k"),
+            3 => format!("delay@c2s:{at}/{argument}ms,jitter={at}ms"),
             _ => format!("delay@c2s:rand:{at}..{}/{argument}ms", at + argument),
         }).collect();
         let rules: Vec<&str> = rules.iter().map(String::as_str).collect();

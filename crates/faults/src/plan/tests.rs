@@ -115,3 +115,56 @@ fn rules_are_replaced_and_bounded() {
     assert_eq!(error, TooManyRules { count: RULES_MAX + 1 });
     assert_eq!((plan.rules().count(), plan.connection_count()), (1, 3));
 }
+
+#[test]
+fn every_byte_is_equally_likely_to_be_the_one_that_is_lost() {
+    let mut plan = plan(5, &["reset@c2s:mean:1000"]);
+    let offsets: Vec<u64> = (0..2000)
+        .map(|_| {
+            let Dialed::Open(mut link) = plan.dial(Instant::ZERO).outcome else {
+                panic!("no rule is for dials")
+            };
+            loop {
+                link.push(Instant::ZERO, ClientToServer, &[0; 64]);
+                while let Some(action) = link.poll(Instant::ZERO) {
+                    if let Action::Fault(fired) = action {
+                        return fired.offset;
+                    }
+                }
+            }
+        })
+        .collect();
+    let mean = offsets.iter().sum::<u64>() / 2000;
+    assert!((930..1070).contains(&mean), "{mean}");
+    let early = offsets.iter().filter(|&&offset| offset < 693).count();
+    assert!((930..1070).contains(&early), "half of them are gone after ln 2 of the mean: {early}");
+}
+
+#[test]
+fn rules_that_change_reach_an_open_connection_and_heal_it() {
+    let mut plan = plan(1, &["halfopen@c2s:3"]);
+    let Dialed::Open(mut link) = plan.dial(seconds(0)).outcome else { panic!("no rule is for dials") };
+    let run = |link: &mut Link, now, bytes: &[u8]| {
+        link.push(now, ClientToServer, bytes);
+        let passed = link.passed(ClientToServer);
+        let faults =
+            std::iter::from_fn(|| link.poll(now)).filter(|action| matches!(action, Action::Fault(_)));
+        (faults.count(), link.passed(ClientToServer) - passed)
+    };
+    assert_eq!(run(&mut link, seconds(0), b"abcdef"), (1, 3));
+    assert!(link.is_silent());
+    plan.set_rules(Vec::new()).unwrap();
+    plan.rearm(seconds(1), &mut link);
+    assert_eq!(run(&mut link, seconds(1), b"gh"), (0, 5), "what waited passes");
+    // Places count from here on; a rule for connections of another time or number is not for this one.
+    let rules = ["stall@c2s:2", "cut@c2s:1,during=2s..", "cut@c2s:1,nth=2", "refuse@dial"];
+    plan.set_rules(rules.iter().map(|rule| rule.parse().unwrap()).collect()).unwrap();
+    plan.rearm(seconds(2), &mut link);
+    assert_eq!(run(&mut link, seconds(2), b"ijkl"), (1, 2));
+    plan.set_rules(vec!["cut@both:after:1s".parse().unwrap()]).unwrap();
+    plan.rearm(seconds(3), &mut link);
+    assert_eq!(run(&mut link, seconds(3), b""), (0, 2));
+    assert_eq!(link.poll_timeout(), Some(seconds(4)));
+    assert_eq!(run(&mut link, seconds(4), b"").0, 1);
+    assert!(link.is_over());
+}

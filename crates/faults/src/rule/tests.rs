@@ -36,7 +36,9 @@ fn fault() -> impl Strategy<Value = StreamFault> {
         side().prop_map(|side| StreamFault::Reset { side }),
         option::of(time()).prop_map(StreamFault::Stall),
         (sizes, time()).prop_map(|(sizes, gap)| StreamFault::Split { sizes, gap }),
-        time().prop_map(StreamFault::Delay),
+        (time(), time()).prop_map(|(time, jitter)| StreamFault::Delay { time, jitter }),
+        (1..u64::MAX).prop_map(|rate| StreamFault::Rate(NonZeroU64::new(rate).unwrap())),
+        (1..9_u64).prop_map(|rate| StreamFault::Rate(NonZeroU64::new(rate * 500_000).unwrap())),
         Just(StreamFault::HalfOpen),
         Just(StreamFault::Swallow),
         vec(any::<u8>(), 1..100).prop_map(|bytes| StreamFault::Garbage(Garbage::Exact(bytes.into()))),
@@ -48,16 +50,20 @@ fn trigger() -> impl Strategy<Value = Trigger> {
     prop_oneof![
         any::<u64>().prop_map(Trigger::Offset),
         (0..1000_u64, 0..1000_u64).prop_map(|(first, more)| Trigger::Random { first, last: first + more }),
+        any::<u64>().prop_map(Trigger::Mean),
         time().prop_map(Trigger::After),
     ]
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
-    let direction =
-        prop_oneof![Just(None), Just(Some(Direction::ClientToServer)), Just(Some(Direction::ServerToClient))];
-    let stream = (fault(), direction, trigger(), scope()).prop_map(|(fault, direction, trigger, scope)| {
-        Rule::Stream(StreamRule { fault, direction, trigger, scope })
-    });
+    let way = prop_oneof![
+        Just(Way::Drawn),
+        Just(Way::Both),
+        Just(Way::One(Direction::ClientToServer)),
+        Just(Way::One(Direction::ServerToClient))
+    ];
+    let stream = (fault(), way, trigger(), scope())
+        .prop_map(|(fault, way, trigger, scope)| Rule::Stream(StreamRule { fault, way, trigger, scope }));
     let dial = (0..4_usize, scope())
         .prop_map(|(index, scope)| Rule::Dial(DialRule { fault: DialFault::ALL[index], scope }));
     let answers = vec((time(), vec(any::<IpAddr>(), 0..3)), 1..4);
@@ -125,6 +131,12 @@ fn mistakes_are_named() {
         ("cut@1,during=1s", "bad time"),
         ("cut@1,during=2s..1s", "empty range"),
         ("cut@1,side=left", "bad side `left`"),
+        ("cut@c2s:mean:x", "bad number `x`"),
+        ("rate@c2s:0", "`rate` needs an argument"),
+        ("rate@c2s:0/0", "bad rate `0`"),
+        ("rate@c2s:0/5K", "bad rate `5K`"),
+        ("rate@c2s:0/99999999999999999999k", "bad rate"),
+        ("stall@1,jitter=1s", "option `jitter` means nothing to `stall`"),
         ("stall@1,side=client", "option `side` means nothing to `stall`"),
         ("refuse@dial,gap=1s", "option `gap` means nothing to `refuse`"),
         ("cut@1,often", "unknown option `often`"),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroU64};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::{
     DialFault, DialRule, Direction, DnsRule, GARBAGE_BYTES_MAX, Garbage, Rule, SPLIT_SIZES_MAX, Scope, Side,
-    StreamFault, StreamRule, Trigger,
+    StreamFault, StreamRule, Trigger, Way,
 };
 
 /// A rule that cannot be understood; the caller's mistake.
@@ -32,12 +32,14 @@ pub enum Problem {
     NoPlace,
     /// No fault has this name.
     #[error(
-        "unknown fault `{0}`; there are cut, reset, stall, split, delay, halfopen, swallow, garbage, refuse, close, hang, \
-         busy and dns"
+        "unknown fault `{0}`; there are cut, reset, stall, split, delay, rate, halfopen, swallow, garbage, refuse, close, \
+         hang, busy and dns"
     )]
     UnknownFault(String),
     /// The place of a stream's fault cannot be read.
-    #[error("bad place `{0}`; it is a number of bytes, rand:N..M or after:TIME, perhaps after c2s: or s2c:")]
+    #[error(
+        "bad place `{0}`; it is a number of bytes, rand:N..M, mean:N or after:TIME, perhaps after c2s:, s2c: or both:"
+    )]
     Place(String),
     /// A dial's fault happens elsewhere.
     #[error("`{0}` happens to dials only; write {0}@dial")]
@@ -63,7 +65,7 @@ pub enum Problem {
     #[error("empty range `{0}`")]
     EmptyRange(String),
     /// No option has this name.
-    #[error("unknown option `{0}`; there are nth, count, chance, during, side and gap")]
+    #[error("unknown option `{0}`; there are nth, count, chance, during, side, gap and jitter")]
     UnknownOption(String),
     /// The option is given twice.
     #[error("option `{0}` is given twice")]
@@ -88,6 +90,9 @@ pub enum Problem {
     /// Sizes that are none, or more than [`SPLIT_SIZES_MAX`].
     #[error("bad sizes `{0}`; they are numbers from 1 with + between, at most 64")]
     Sizes(String),
+    /// A rate that is none.
+    #[error("bad rate `{0}`; it is a whole number of bytes a second from 1, perhaps with k or M behind")]
+    Rate(String),
     /// Answers that cannot be read or go back in time.
     #[error("bad answer `{0}`; answers look like 0s=10.0.0.1+5s=10.0.0.2|10.0.0.3, in order of time")]
     Answer(String),
@@ -121,8 +126,8 @@ fn parse(text: &str) -> Result<Rule, Problem> {
     }
     let mut options = options;
     let fault = parse_fault(name, argument, &mut options)?;
-    let (direction, trigger) = parse_place(place)?;
-    Ok(Rule::Stream(StreamRule { fault, direction, trigger, scope: options.finish(name)? }))
+    let (way, trigger) = parse_place(place)?;
+    Ok(Rule::Stream(StreamRule { fault, way, trigger, scope: options.finish(name)? }))
 }
 
 fn parse_fault(name: &str, argument: Option<&str>, options: &mut Options) -> Result<StreamFault, Problem> {
@@ -142,7 +147,11 @@ fn parse_fault(name: &str, argument: Option<&str>, options: &mut Options) -> Res
             let sizes = parse_sizes(some("split", "split@s2c:0/1+2")?)?;
             StreamFault::Split { sizes, gap: options.gap.take().unwrap_or_default() }
         }
-        "delay" => StreamFault::Delay(parse_time(some("delay", "delay@s2c:0/20ms")?)?),
+        "delay" => {
+            let time = parse_time(some("delay", "delay@s2c:0/20ms")?)?;
+            StreamFault::Delay { time, jitter: options.jitter.take().unwrap_or_default() }
+        }
+        "rate" => StreamFault::Rate(parse_rate(some("rate", "rate@s2c:0/64k")?)?),
         "halfopen" => {
             none("halfopen")?;
             StreamFault::HalfOpen
@@ -156,12 +165,13 @@ fn parse_fault(name: &str, argument: Option<&str>, options: &mut Options) -> Res
     })
 }
 
-fn parse_place(text: &str) -> Result<(Option<Direction>, Trigger), Problem> {
+fn parse_place(text: &str) -> Result<(Way, Trigger), Problem> {
     let bad = || Problem::Place(text.to_owned());
-    let (direction, rest) = match text.split_once(':') {
-        Some(("c2s", rest)) => (Some(Direction::ClientToServer), rest),
-        Some(("s2c", rest)) => (Some(Direction::ServerToClient), rest),
-        _ => (None, text),
+    let (way, rest) = match text.split_once(':') {
+        Some(("c2s", rest)) => (Way::One(Direction::ClientToServer), rest),
+        Some(("s2c", rest)) => (Way::One(Direction::ServerToClient), rest),
+        Some(("both", rest)) => (Way::Both, rest),
+        _ => (Way::Drawn, text),
     };
     let trigger = match rest.split_once(':') {
         None => Trigger::Offset(parse_number(rest).map_err(|_| bad())?),
@@ -173,10 +183,11 @@ fn parse_place(text: &str) -> Result<(Option<Direction>, Trigger), Problem> {
             }
             Trigger::Random { first, last }
         }
+        Some(("mean", count)) => Trigger::Mean(parse_number(count)?),
         Some(("after", time)) => Trigger::After(parse_time(time)?),
         Some(_) => return Err(bad()),
     };
-    Ok((direction, trigger))
+    Ok((way, trigger))
 }
 
 /// Digits only: no sign, no blank.
@@ -198,6 +209,16 @@ fn parse_time(text: &str) -> Result<Duration, Problem> {
     };
     let us = parse_number(number).ok().filter(|_| unit_us > 0).and_then(|number| number.checked_mul(unit_us));
     us.map(Duration::from_micros).ok_or_else(|| Problem::Time(text.to_owned()))
+}
+
+/// Decimal thousands and millions, as networks count.
+fn parse_rate(text: &str) -> Result<NonZeroU64, Problem> {
+    let (number, unit) = match text.strip_suffix('k') {
+        Some(number) => (number, 1000),
+        None => text.strip_suffix('M').map_or((text, 1), |number| (number, 1_000_000)),
+    };
+    let rate = parse_number(number).ok().and_then(|number| number.checked_mul(unit));
+    rate.and_then(NonZeroU64::new).ok_or_else(|| Problem::Rate(text.to_owned()))
 }
 
 fn parse_sizes(text: &str) -> Result<Vec<NonZeroU32>, Problem> {
@@ -259,6 +280,7 @@ struct Options {
     during: Option<(Duration, Option<Duration>)>,
     side: Option<Side>,
     gap: Option<Duration>,
+    jitter: Option<Duration>,
 }
 
 impl Options {
@@ -282,6 +304,7 @@ impl Options {
                 "during" => put(&mut options.during, "during", parse_during(value)?)?,
                 "side" => put(&mut options.side, "side", parse_side(value)?)?,
                 "gap" => put(&mut options.gap, "gap", parse_time(value)?)?,
+                "jitter" => put(&mut options.jitter, "jitter", parse_time(value)?)?,
                 _ => return Err(Problem::UnknownOption(name.to_owned())),
             }
         }
@@ -290,11 +313,9 @@ impl Options {
 
     /// The scope, when the fault has taken what is its own.
     fn finish(self, fault: &str) -> Result<Scope, Problem> {
-        let foreign = match (self.side, self.gap) {
-            (Some(_), _) => Some("side"),
-            (None, Some(_)) => Some("gap"),
-            (None, None) => None,
-        };
+        let side = self.side.map(|_| "side");
+        let (gap, jitter) = (self.gap.map(|_| "gap"), self.jitter.map(|_| "jitter"));
+        let foreign = side.or(gap).or(jitter);
         if let Some(option) = foreign {
             return Err(Problem::ForeignOption { option, fault: fault.to_owned() });
         }
@@ -364,16 +385,26 @@ impl fmt::Display for Rule {
 impl fmt::Display for StreamRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}@", self.fault.name())?;
-        if let Some(direction) = self.direction {
-            write!(f, "{}:", direction.name())?;
+        match self.way {
+            Way::Drawn => {}
+            Way::One(direction) => write!(f, "{}:", direction.name())?,
+            Way::Both => f.write_str("both:")?,
         }
         match self.trigger {
             Trigger::Offset(offset) => write!(f, "{offset}")?,
             Trigger::Random { first, last } => write!(f, "rand:{first}..{last}")?,
+            Trigger::Mean(count) => write!(f, "mean:{count}")?,
             Trigger::After(time) => write!(f, "after:{}", Time(time))?,
         }
         match &self.fault {
-            StreamFault::Stall(Some(time)) | StreamFault::Delay(time) => write!(f, "/{}", Time(*time))?,
+            StreamFault::Stall(Some(time)) | StreamFault::Delay { time, .. } => {
+                write!(f, "/{}", Time(*time))?
+            }
+            StreamFault::Rate(rate) => match rate.get() {
+                rate if rate.is_multiple_of(1_000_000) => write!(f, "/{}M", rate / 1_000_000)?,
+                rate if rate.is_multiple_of(1000) => write!(f, "/{}k", rate / 1000)?,
+                rate => write!(f, "/{rate}")?,
+            },
             StreamFault::Split { sizes, .. } => {
                 for (index, size) in sizes.iter().enumerate() {
                     write!(f, "{}{size}", if index == 0 { '/' } else { '+' })?;
@@ -396,6 +427,7 @@ impl fmt::Display for StreamRule {
                 write!(f, ",side={}", side.name())
             }
             StreamFault::Split { gap, .. } if !gap.is_zero() => write!(f, ",gap={}", Time(*gap)),
+            StreamFault::Delay { jitter, .. } if !jitter.is_zero() => write!(f, ",jitter={}", Time(*jitter)),
             _ => Ok(()),
         }
     }
@@ -445,8 +477,18 @@ impl fmt::Display for DnsRule {
     }
 }
 
-/// A time in the largest unit that is exact; parts of microseconds are dropped.
-struct Time(Duration);
+/// A time as rules write it: a whole number and `us`, `ms`, `s` or `m`. It shows in the largest unit up to a second that is
+/// exact; parts of microseconds are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Duration);
+
+impl FromStr for Time {
+    type Err = Problem;
+
+    fn from_str(text: &str) -> Result<Self, Problem> {
+        parse_time(text).map(Self)
+    }
+}
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

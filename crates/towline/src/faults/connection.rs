@@ -15,7 +15,7 @@ use towline_faults::link::{Action, Close, Link};
 use towline_faults::plan;
 use towline_faults::rule::{self, BUSY_REPLY, DialFault, Direction};
 
-use super::shared::{Dialed, Registered, Shared};
+use super::shared::{Dialed, Registered, Shared, Told};
 use super::stream::{Side, linger, reset};
 
 /// How long a dial of the upstream may take: longer than one lost SYN.
@@ -26,9 +26,9 @@ const READ_BYTES: usize = 16 * 1024;
 
 /// Serves one client until its connection has ended.
 pub(super) async fn serve(shared: Arc<Shared>, client: TcpStream, dialed: Dialed) {
-    let Dialed { dial, texts } = dialed;
+    let Dialed { dial, texts, rearmed } = dialed;
     let connection = dial.connection;
-    let mut registered = shared.register(connection);
+    let mut registered = shared.register(connection, rearmed);
     let link = match dial.outcome {
         plan::Dialed::Open(link) => *link,
         plan::Dialed::Faulty(fault) => {
@@ -41,7 +41,7 @@ pub(super) async fn serve(shared: Arc<Shared>, client: TcpStream, dialed: Dialed
         Ok(server) => {
             let driver = Driver {
                 shared: &shared,
-                texts: &texts,
+                texts,
                 link,
                 client: Side::new(client),
                 server: Side::new(server),
@@ -95,13 +95,13 @@ enum Event {
     Writable,
     PeerEnded(Direction),
     Time,
-    Cut(Close),
+    Told(Told),
 }
 
 /// The loop of one connection.
 struct Driver<'a> {
     shared: &'a Shared,
-    texts: &'a [String],
+    texts: Arc<[String]>,
     link: Link,
     client: Side,
     server: Side,
@@ -120,7 +120,8 @@ impl Driver<'_> {
             match self.wait(registered).await {
                 Event::Readable(direction) => self.read(direction),
                 Event::PeerEnded(direction) => self.end(direction, Close::Fin),
-                Event::Cut(how) => self.link.close(how),
+                Event::Told(Told::Cut(how)) => self.link.close(how),
+                Event::Told(Told::Rearm) => self.rearm(),
                 Event::Writable | Event::Time => {}
             }
         }
@@ -129,6 +130,20 @@ impl Driver<'_> {
             self.closing.spawn(side.close(Close::Fin));
         }
         while self.closing.join_next().await.is_some() {}
+    }
+
+    /// Other rules are in force.
+    fn rearm(&mut self) {
+        let was_silent = self.link.is_silent();
+        self.texts = self.shared.rearm(&mut self.link);
+        if !was_silent {
+            return;
+        }
+        for direction in Direction::BOTH {
+            if self.sender(direction).look_anew().is_err() {
+                self.end(direction, Close::Reset);
+            }
+        }
     }
 
     /// Does everything that the link wants done now.
@@ -160,7 +175,7 @@ impl Driver<'_> {
                     self.closing.spawn(self.server.close(how));
                 }
             }
-            Action::Fault(fired) => self.shared.fired(&fired, self.texts),
+            Action::Fault(fired) => self.shared.fired(&fired, &self.texts),
         }
     }
 
@@ -225,7 +240,7 @@ impl Driver<'_> {
         };
         use Direction::{ClientToServer, ServerToClient};
         tokio::select! {
-            how = registered.cut() => Event::Cut(how),
+            told = registered.told() => Event::Told(told),
             () = self.client.readable(), if wants(ClientToServer, &self.client, &self.server) => {
                 Event::Readable(ClientToServer)
             }

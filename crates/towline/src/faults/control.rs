@@ -1,4 +1,4 @@
-//! The control port: rules, cuts and counters over HTTP.
+//! The control port: rules, scripts, cuts and counters over HTTP.
 //!
 //! Owns paths and bodies. Does not own what they change (see [`super::shared`]). It asks for no password, which is why it
 //! listens on loopback addresses only.
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{DefaultBodyLimit, State};
-use axum::http::StatusCode;
+use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
@@ -17,11 +17,9 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, TcpStream};
-use towline_faults::link::Close;
-use towline_faults::rule::Rule;
 
-use super::report::Event;
-use super::shared::Shared;
+use super::script::{How, Script, parse_rules};
+use super::shared::{Reach, Shared};
 
 /// Longest request body: a thousand rules of usual length, or a few with much garbage.
 const BODY_BYTES_MAX: usize = 1024 * 1024;
@@ -36,9 +34,10 @@ const ACCEPT_REST: Duration = Duration::from_millis(100);
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>) -> io::Result<()> {
     let router = Router::new()
         .route("/rules", get(rules).put(set_rules))
+        .route("/script", get(script).put(set_script))
         .route("/cut", post(cut))
         .route("/stats", get(stats))
-        .fallback(async || fail(StatusCode::NOT_FOUND, "there are /rules, /cut and /stats"))
+        .fallback(async || fail(StatusCode::NOT_FOUND, "there are /rules, /script, /cut and /stats"))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .with_state(shared);
     axum::serve(Listener(listener), router).await
@@ -54,7 +53,14 @@ async fn rules(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// `PUT /rules`, with a JSON array of rules. Whatever its content type says, for that is how people use curl.
-async fn set_rules(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+async fn set_rules(State(shared): State<Arc<Shared>>, uri: Uri, body: Bytes) -> Response {
+    let reach = match uri.query() {
+        None | Some("" | "open=false") => Reach::New,
+        Some("open=true") => Reach::OpenToo,
+        Some(other) => {
+            return fail(StatusCode::BAD_REQUEST, format!("`{other}`: there is only open=true, or false"));
+        }
+    };
     let texts: Vec<String> = match serde_json::from_slice(&body) {
         Ok(texts) => texts,
         Err(error) => {
@@ -62,13 +68,27 @@ async fn set_rules(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
             return fail(StatusCode::BAD_REQUEST, what);
         }
     };
-    let parsed: Result<Vec<Rule>, _> = texts.iter().map(|text| text.parse()).collect();
-    match parsed {
+    let set = parse_rules(&texts)
+        .and_then(|parsed| shared.set_rules(parsed, reach).map_err(|error| error.to_string()));
+    match set {
         Err(error) => fail(StatusCode::BAD_REQUEST, error),
-        Ok(parsed) => match shared.set_rules(parsed) {
-            Err(error) => fail(StatusCode::BAD_REQUEST, error),
-            Ok(()) => rules(State(shared)).await,
-        },
+        Ok(()) => rules(State(shared)).await,
+    }
+}
+
+/// `GET /script`
+async fn script(State(shared): State<Arc<Shared>>) -> Response {
+    Json(shared.script().json()).into_response()
+}
+
+/// `PUT /script`: it starts now.
+async fn set_script(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
+    match Script::parse(&body) {
+        Err(error) => fail(StatusCode::BAD_REQUEST, error),
+        Ok(parsed) => {
+            shared.set_script(parsed);
+            script(State(shared)).await
+        }
     }
 }
 
@@ -83,14 +103,6 @@ struct CutRequest {
     how: How,
 }
 
-#[derive(Debug, Default, Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum How {
-    #[default]
-    Fin,
-    Reset,
-}
-
 /// `POST /cut`
 async fn cut(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let request = if body.is_empty() { Ok(CutRequest::default()) } else { serde_json::from_slice(&body) };
@@ -102,12 +114,7 @@ async fn cut(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
             return fail(StatusCode::BAD_REQUEST, what);
         }
     };
-    let (how, name) = match request.how {
-        How::Fin => (Close::Fin, "fin"),
-        How::Reset => (Close::Reset, "reset"),
-    };
-    let connections = shared.cut(request.connection, how);
-    shared.report.line(&Event::Cut { at_ms: shared.at_ms(), connections, how: name });
+    let connections = shared.cut(request.connection, request.how);
     Json(json!({ "cut": connections })).into_response()
 }
 

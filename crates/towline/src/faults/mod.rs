@@ -3,7 +3,7 @@
 //! ```text
 //! proxy (accepts, dials) ──> connection (one client, one server, one Link) ──> stream (one socket and its writes)
 //!        │ shared: plan of rules, registry, counters                    └──> report (JSON lines)
-//! control (HTTP) ──┘
+//! control (HTTP), script (a timeline) ──┘
 //! ```
 //!
 //! Owns sockets, the clock and the report. Does **not** decide which fault happens when: that is `towline_faults`, the same
@@ -14,6 +14,7 @@ mod control;
 mod options;
 mod proxy;
 mod report;
+mod script;
 mod shared;
 mod stream;
 
@@ -36,7 +37,14 @@ pub(crate) fn run(arguments: FaultsArgs) -> ExitCode {
         crate::bench::complain(&error);
         return ExitCode::from(EXIT_USAGE);
     }
-    match proxy::run(options) {
+    let script = match proxy::script(&options) {
+        Ok(script) => script,
+        Err(error) => {
+            crate::bench::complain(&error);
+            return ExitCode::from(EXIT_USAGE);
+        }
+    };
+    match proxy::run(options, script) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             crate::bench::complain(&format!("{error:#}"));

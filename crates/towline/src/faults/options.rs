@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
@@ -38,10 +39,13 @@ pub(super) struct ProxyArgs {
     /// given several times. docs/faults.md has the grammar.
     #[arg(long = "rule", value_name = "RULE")]
     pub(super) rules: Vec<Rule>,
+    /// What happens when: a file with a JSON array of steps such as {"at": "5s", "cut": "reset"}. docs/faults.md has the form.
+    #[arg(long, value_name = "FILE")]
+    pub(super) script: Option<PathBuf>,
     /// What random choices follow from: the same seed gives the same ones.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(super) seed: u64,
-    /// Serve HTTP here: GET and PUT /rules, POST /cut, GET /stats. Loopback addresses only, for it asks for no password.
+    /// Serve HTTP here: GET and PUT /rules and /script, POST /cut, GET /stats. Loopback addresses only, for it asks for no password.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(super) control: Option<SocketAddr>,
 }

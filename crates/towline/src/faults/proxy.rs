@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 
 use super::options::ProxyArgs;
 use super::report::{Event, Report};
+use super::script::Script;
 use super::shared::Shared;
-use super::{connection, control};
+use super::{connection, control, script};
 
 /// Connections at a time. 8192: two sockets each, within the usual hard limit on descriptors. More wait in the backlog.
 const CONNECTIONS_MAX: usize = 8192;
@@ -24,14 +25,25 @@ const CONNECTIONS_MAX: usize = 8192;
 /// How long accepting rests when the process is out of file descriptors.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
 
+/// Reads `--script`; the empty script without it.
+///
+/// # Errors
+/// One line: the file cannot be read, or is no script; the caller's mistake.
+pub(super) fn script(options: &ProxyArgs) -> Result<Script, String> {
+    let Some(path) = &options.script else { return Ok(Script::default()) };
+    let name = path.display();
+    let text = std::fs::read(path).map_err(|error| format!("cannot read --script {name}: {error}"))?;
+    Script::parse(&text).map_err(|error| format!("--script {name}: {error}"))
+}
+
 /// Runs the proxy until SIGTERM or SIGINT.
 ///
 /// # Errors
 /// A port cannot be had; the environment's fault.
-pub(super) fn run(options: ProxyArgs) -> Result<()> {
+pub(super) fn run(options: ProxyArgs, script: Script) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (report, writing) = Report::start()?;
-    let shared = Arc::new(Shared::new(options.seed, options.upstream, options.rules, report)?);
+    let shared = Arc::new(Shared::new(options.seed, options.upstream, options.rules, script, report)?);
     let result = runtime.block_on(serve(&shared, options.listen, options.control));
     if result.is_ok() {
         let stats = &shared.snapshot();
@@ -73,6 +85,7 @@ async fn serve(shared: &Arc<Shared>, listen: SocketAddr, control: Option<SocketA
     };
     tokio::select! {
         () = accept(listener, shared) => Ok(()),
+        () = script::run(shared) => Ok(()),
         served = controlled => served.context("the control port failed"),
         _ = terminate.recv() => Ok(()),
         _ = interrupt.recv() => Ok(()),

@@ -33,8 +33,12 @@ pub(super) enum Event<'a> {
     },
     /// The upstream could not be reached; the client was reset.
     Unreachable { at_ms: f64, connection: u64, error: String },
-    /// Connections were cut through the control port.
+    /// Connections were cut, through the control port or by the script.
     Cut { at_ms: f64, connections: usize, how: &'static str },
+    /// Other rules are in force, by the control port or by the script.
+    Rules { at_ms: f64, rules: &'a [String], open: bool },
+    /// The script has done its last step.
+    ScriptEnded { at_ms: f64, steps: usize },
     /// The proxy ends.
     Stopped { at_ms: f64, stats: &'a super::shared::Snapshot },
 }

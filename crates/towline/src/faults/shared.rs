@@ -7,15 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::time::Instant as Clock;
-use towline_faults::link::{Close, Fired};
+use towline_faults::link::{Close, Fired, Link};
 use towline_faults::plan::{Dial, Plan, TooManyRules};
 use towline_faults::rule::{Direction, Rule};
 use towline_sansio::Instant;
 
 use super::options::Upstream;
 use super::report::{Event, Report, ms};
+use super::script::{How, Script};
 
 /// The plan, and its rules as texts.
 #[derive(Debug)]
@@ -29,6 +30,17 @@ struct Rules {
 pub(super) struct Dialed {
     pub(super) dial: Dial,
     pub(super) texts: Arc<[String]>,
+    /// Says when other rules are in force for open connections too.
+    pub(super) rearmed: watch::Receiver<()>,
+}
+
+/// Which connections get other rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Those to come.
+    New,
+    /// Those to come and those that are open: as if the network itself changed.
+    OpenToo,
 }
 
 /// Counters, as `/stats` shows them.
@@ -58,6 +70,8 @@ pub(super) struct Shared {
     pub(super) upstream: Upstream,
     pub(super) report: Report,
     rules: Mutex<Rules>,
+    rearmed: watch::Sender<()>,
+    script: watch::Sender<Script>,
     open: Mutex<BTreeMap<u64, mpsc::Sender<Close>>>,
     faults: Mutex<BTreeMap<&'static str, u64>>,
     c2s_bytes: AtomicU64,
@@ -79,6 +93,7 @@ impl Shared {
         seed: u64,
         upstream: Upstream,
         rules: Vec<Rule>,
+        script: Script,
         report: Report,
     ) -> Result<Self, TooManyRules> {
         let texts = texts(&rules);
@@ -89,6 +104,8 @@ impl Shared {
             upstream,
             report,
             rules: Mutex::new(Rules { plan, texts }),
+            rearmed: watch::Sender::new(()),
+            script: watch::Sender::new(script),
             open: Mutex::default(),
             faults: Mutex::default(),
             c2s_bytes: AtomicU64::new(0),
@@ -116,7 +133,9 @@ impl Shared {
     pub(super) fn dial(&self) -> Dialed {
         let now = self.now();
         let mut rules = locked(&self.rules);
-        Dialed { dial: rules.plan.dial(now), texts: Arc::clone(&rules.texts) }
+        // Subscribed under the lock: a change after this reaches the connection, one before is in its rules.
+        let rearmed = self.rearmed.subscribe();
+        Dialed { dial: rules.plan.dial(now), texts: Arc::clone(&rules.texts), rearmed }
     }
 
     /// Where the upstream is by a rule about its name; `None` without such a rule.
@@ -129,28 +148,62 @@ impl Shared {
         Arc::clone(&locked(&self.rules).texts)
     }
 
-    /// Replaces the rules for connections to come.
-    pub(super) fn set_rules(&self, new: Vec<Rule>) -> Result<(), TooManyRules> {
+    /// Replaces the rules.
+    pub(super) fn set_rules(&self, new: Vec<Rule>, reach: Reach) -> Result<(), TooManyRules> {
         let texts = texts(&new);
-        let mut rules = locked(&self.rules);
-        rules.plan.set_rules(new)?;
-        rules.texts = texts;
+        {
+            let mut rules = locked(&self.rules);
+            rules.plan.set_rules(new)?;
+            rules.texts = Arc::clone(&texts);
+            if reach == Reach::OpenToo {
+                self.rearmed.send_replace(());
+            }
+        }
+        let is_for_open = reach == Reach::OpenToo;
+        self.report.line(&Event::Rules { at_ms: self.at_ms(), rules: &texts, open: is_for_open });
         Ok(())
     }
 
+    /// Gives an open connection the rules of now; their texts.
+    pub(super) fn rearm(&self, link: &mut Link) -> Arc<[String]> {
+        let now = self.now();
+        let rules = locked(&self.rules);
+        rules.plan.rearm(now, link);
+        Arc::clone(&rules.texts)
+    }
+
+    /// The script in force.
+    pub(super) fn script(&self) -> Script {
+        self.script.borrow().clone()
+    }
+
+    /// To follow the script in force with.
+    pub(super) fn scripts(&self) -> watch::Receiver<Script> {
+        self.script.subscribe()
+    }
+
+    /// Starts another script in place of the one in force.
+    pub(super) fn set_script(&self, script: Script) {
+        self.script.send_replace(script);
+    }
+
     /// Enters a connection; it is told of a cut until what is returned is dropped.
-    pub(super) fn register(self: &Arc<Self>, connection: u64) -> Registered {
+    pub(super) fn register(self: &Arc<Self>, connection: u64, rearmed: watch::Receiver<()>) -> Registered {
         // One cut is enough to end a connection.
         let (sender, cut) = mpsc::channel(1);
         locked(&self.open).insert(connection, sender);
-        Registered { shared: Arc::clone(self), connection, cut }
+        Registered { shared: Arc::clone(self), connection, cut, rearmed }
     }
 
     /// Cuts one connection, or all; how many.
-    pub(super) fn cut(&self, connection: Option<u64>, how: Close) -> usize {
-        let open = locked(&self.open);
-        let chosen = open.iter().filter(|(number, _)| connection.is_none_or(|wanted| wanted == **number));
-        chosen.filter(|(_, cut)| cut.try_send(how).is_ok()).count()
+    pub(super) fn cut(&self, connection: Option<u64>, how: How) -> usize {
+        let connections = {
+            let open = locked(&self.open);
+            let chosen = open.iter().filter(|(number, _)| connection.is_none_or(|wanted| wanted == **number));
+            chosen.filter(|(_, cut)| cut.try_send(how.close()).is_ok()).count()
+        };
+        self.report.line(&Event::Cut { at_ms: self.at_ms(), connections, how: how.name() });
+        connections
     }
 
     /// A stream's fault happened.
@@ -209,15 +262,35 @@ pub(super) struct Registered {
     shared: Arc<Shared>,
     connection: u64,
     cut: mpsc::Receiver<Close>,
+    rearmed: watch::Receiver<()>,
+}
+
+/// What a connection is told from outside.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// To close.
+    Cut(Close),
+    /// That other rules are in force for it.
+    Rearm,
 }
 
 impl Registered {
-    /// The connection is to be cut. Cancel safe.
+    /// Waits for word from outside. Cancel safe.
+    pub(super) async fn told(&mut self) -> Told {
+        // The registry holds one sender as long as this value lives, and what is shared the other: both always come or wait.
+        tokio::select! {
+            Some(how) = self.cut.recv() => Told::Cut(how),
+            Ok(()) = self.rearmed.changed() => Told::Rearm,
+            else => std::future::pending().await,
+        }
+    }
+
+    /// Waits until the connection is to be cut. Cancel safe.
     pub(super) async fn cut(&mut self) -> Close {
-        match self.cut.recv().await {
-            Some(how) => how,
-            // The registry holds the sender as long as this value lives.
-            None => std::future::pending().await,
+        loop {
+            if let Told::Cut(how) = self.told().await {
+                return how;
+            }
         }
     }
 }

@@ -75,6 +75,19 @@ impl Side {
         }
     }
 
+    /// Looks at the socket anew: what came while only [`Self::peer_ended`] looked is readable again.
+    ///
+    /// # Errors
+    /// The system has no room for one more registration; the socket is closed then.
+    pub(super) fn look_anew(&mut self) -> io::Result<()> {
+        // Readiness is told once. Whoever registers again is told of all that is there.
+        self.stream = match self.stream.take() {
+            Some(stream) => Some(TcpStream::from_std(stream.into_std()?)?),
+            None => None,
+        };
+        Ok(())
+    }
+
     /// Reads what is there: `Ok(0)` is the end.
     ///
     /// # Errors
