@@ -11,6 +11,7 @@ mod error;
 mod generation;
 mod handshake;
 mod liveness;
+pub mod maintenance;
 mod policy;
 mod retry;
 mod server_error;
