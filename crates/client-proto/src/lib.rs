@@ -9,6 +9,7 @@ mod config;
 mod diagnosis;
 mod error;
 mod generation;
+pub mod handoff;
 mod handshake;
 mod liveness;
 pub mod maintenance;

@@ -118,6 +118,11 @@ impl Dedupe {
         }
     }
 
+    /// Forgets one announcement, so that it is acted on again. Lower numbers stay past.
+    pub fn forget(&mut self, identity: &Identity) {
+        self.entries.retain(|entry| entry.identity != *identity);
+    }
+
     /// Forgets everything, because another server process (another run id) counts anew.
     pub fn reset(&mut self) {
         self.entries.clear();
@@ -175,6 +180,15 @@ mod tests {
         dedupe.moved(&id(7, "", A));
         assert_eq!(dedupe.check(at(9), &id(7, "", B)), Seen::Duplicate);
         assert_eq!(dedupe.check(at(16), &id(7, "", B)), Seen::Stale);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_new_once_more() {
+        let mut dedupe = Dedupe::new();
+        dedupe.record(at(0), id(7, B, A), at(15));
+        dedupe.forget(&id(7, B, A));
+        assert_eq!(dedupe.check(at(1), &id(7, B, A)), Seen::New);
+        assert_eq!(dedupe.check(at(1), &id(6, B, A)), Seen::Stale);
     }
 
     #[test]
