@@ -6,16 +6,20 @@
 //! ([`crate::maintenance::Windows`]), the spread of dials over a process, or a clock.
 //!
 //! ```text
-//!            on_moving          dial_at                on_ready: CutOver      on_cut_over
-//!   Serving ----------> Waiting --------> Preparing ----------------> Ready ------------> Draining
-//!      ^                  ^  |  <-----------  |  failed, same node      |                    | on_drained,
-//!      |                  |  |                |                         | successor lost     | on_source_lost,
-//!      |                  |  | no successor   v                         v                    | too long (Retire)
-//!      |                  |  +---------> Recycling                   Waiting                 |
-//!      |                  |  in time          |                                              |
-//!      +------------------|------------------ + ---------- Ended ----------------------------+
-//!                         +---- the queued announcement, from the newest connection
+//!    +--------- Ended <-------------------------------+-------------------------------+
+//!    |                                                | closed, reconnected           | drained, lost, too long
+//!    v       on_moving            recycle_at          |                               |
+//! Serving ------------> Waiting ----------------> Recycling                       Draining
+//!    |                  |     ^                       ^                               ^
+//!    | queued,          |     | failed, lost,         | recycle_at                    | on_cut_over
+//!    | now begins       |     | same node             |                               |
+//!    +--> Waiting       +---> Preparing --------------+                             Ready
+//!                     dial_at     |               on_ready: CutOver                   ^
+//!                                 +---------------------------------------------------+
 //! ```
+//!
+//! From Waiting, Preparing and Ready the loss of the old connection and the end of the window lead to Ended as well,
+//! and a newer announcement leads back to Waiting.
 //!
 //! * **Named successor**: dialled at once, by connections without work at a drawn moment of the window's first part.
 //!   It is accepted whatever it is, for the server said so. Refused or slow: the old connection goes on, further dials
