@@ -11,6 +11,7 @@ mod error;
 mod generation;
 pub mod handoff;
 mod handshake;
+mod keys;
 mod liveness;
 pub mod maintenance;
 mod policy;
@@ -32,6 +33,7 @@ pub use handshake::{
     Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, Peer, Progress, ProtocolChoice,
     ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
 };
+pub use keys::{KeysIn, keys_in};
 pub use liveness::{Act, Liveness, LivenessConfig, Opinion, REARMS_MAX, SecondOpinion};
 pub use policy::{BacklogPolicy, Outage, Policy, Situation, Verdict};
 pub use retry::{
