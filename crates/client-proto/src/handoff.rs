@@ -302,15 +302,13 @@ impl Handoff {
                 return Judgement::NotWanted;
             }
         };
-        if job.is_same_node(now, &facts) {
+        if !job.accepts(now, facts) {
             self.counters.same_node += 1;
             self.drop_queue_of_candidate();
             job.same_node(now, &self.config, prng);
             self.state = State::Waiting(job);
             return Judgement::SameNode;
         }
-        job.candidate = facts;
-        job.times.ready_at = Some(now);
         self.state = State::Ready(job);
         Judgement::CutOver
     }
@@ -583,7 +581,7 @@ impl Handoff {
             // Should the next connection lead to the same node, its copy of the announcement is to be followed.
             self.dedupe.forget(&job.identity);
         }
-        if outcome != Outcome::Moved
+        if job.may_be_closed(outcome)
             && let Some(pin) = &mut self.pin
         {
             // The server is still to close the connection, some time after the window; that is no surprise then.

@@ -40,6 +40,8 @@ pub(super) struct Job {
     configured_after: Instant,
     /// What is known of the successor that was accepted.
     pub(super) candidate: Facts,
+    /// Whether the successor is the node that is left, as far as anybody can tell: it was the last try.
+    is_in_doubt: bool,
     pub(super) is_source_lost: bool,
     pub(super) to: Option<Generation>,
 }
@@ -83,6 +85,7 @@ impl Job {
             same_node: 0,
             configured_after: now,
             candidate: Facts::default(),
+            is_in_doubt: false,
             is_source_lost: false,
             to: None,
         }
@@ -152,15 +155,27 @@ impl Job {
         }
     }
 
-    /// Whether the connection leads to the node that is left, as far as anybody can tell, and there is time for
-    /// another try.
-    pub(super) fn is_same_node(&self, now: Instant, facts: &Facts) -> bool {
+    /// Whether a connection that is ready will do as the successor.
+    pub(super) fn accepts(&mut self, now: Instant, facts: Facts) -> bool {
+        let is_same = self.is_same_node(&facts);
+        let is_last_try = self.successor().is_none() && now >= self.last_try_at;
+        if is_same && !is_last_try {
+            return false;
+        }
+        self.candidate = facts;
+        self.is_in_doubt = is_same;
+        self.times.ready_at = Some(now);
+        true
+    }
+
+    /// Whether the connection leads to the node that is left, as far as anybody can tell.
+    fn is_same_node(&self, facts: &Facts) -> bool {
         if self.target != Target::Configured {
             // The server said so, even if the address is the one that it has now.
             return false;
         }
-        let is_fallback = self.successor().is_some();
-        if !is_fallback && (!self.source.configured_is_name || now >= self.last_try_at) {
+        if self.successor().is_none() && !self.source.configured_is_name {
+            // The only place there is.
             return false;
         }
         // Numbers of clients only grow while a server process lives.
@@ -169,6 +184,11 @@ impl Job {
             (Some(old), Some(new)) => old == new && grew != Some(false),
             _ => facts.replayed && grew == Some(true),
         }
+    }
+
+    /// Whether the server may still close the connection that the bridge has after this outcome.
+    pub(super) fn may_be_closed(&self, outcome: Outcome) -> bool {
+        outcome != Outcome::Moved || self.is_in_doubt
     }
 
     pub(super) fn ended(&self, now: Instant, outcome: Outcome) -> Ended {

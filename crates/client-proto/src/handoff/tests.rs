@@ -1,4 +1,5 @@
 mod announcements;
+mod scenarios;
 
 use super::*;
 use crate::maintenance::Address;
