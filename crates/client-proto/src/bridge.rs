@@ -35,6 +35,7 @@
 //! Does **not** own: which endpoint a command belongs to, DNS, sockets, TLS, the limiter of dials.
 
 mod clock;
+mod conn;
 mod deliver;
 mod diagnose;
 mod event_text;
@@ -61,8 +62,8 @@ use crate::command::{Flags, Reply};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
-use crate::handshake::{HandshakeConfig, ReAuth};
-use crate::liveness::{Liveness, LivenessConfig};
+use crate::handshake::HandshakeConfig;
+use crate::liveness::LivenessConfig;
 use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
 use crate::server_error::ServerError;
@@ -212,8 +213,10 @@ pub struct Bridge<W> {
     queue_removed: usize,
     /// So many at the front waited through an outage, and those behind them may go first.
     queue_old: usize,
-    in_flight: VecDeque<Flight>,
-    in_flight_bytes: usize,
+    /// The connection that commands go to. Others are there only while the endpoint moves.
+    conn: conn::Conn,
+    /// The latest connection's number.
+    last_generation: Generation,
     /// Bytes of commands whose last byte the kernel has not taken.
     unsent_bytes: usize,
     delayed: Vec<clock::Delayed>,
@@ -221,19 +224,12 @@ pub struct Bridge<W> {
     postponed: Vec<(Ticket, ServerError)>,
     /// Replies of units that have not all come.
     partial: BTreeMap<u32, Vec<Frame>>,
-    write: flush::Write,
     link: link::Link,
-    generation: Generation,
     backoff: Backoff,
     handshake_config: HandshakeConfig,
-    /// New credentials whose reply has not come.
-    reauth: Option<ReAuth>,
     /// New credentials are to be sent as soon as nothing is in flight.
     wants_reauth: bool,
     liveness_config: LivenessConfig,
-    liveness: Liveness,
-    /// Since when something has been in flight without a break.
-    flying_since: Option<Instant>,
     budget: RetryBudget,
     room: room::Room<W>,
     clock: clock::Clock,
@@ -276,22 +272,17 @@ impl<W> Bridge<W> {
             queue: VecDeque::new(),
             queue_removed: 0,
             queue_old: 0,
-            in_flight: VecDeque::new(),
-            in_flight_bytes: 0,
+            conn: conn::Conn::new(now, conn::Role::Serving, liveness),
+            last_generation: Generation::default(),
             unsent_bytes: 0,
             delayed: Vec::new(),
             postponed: Vec::new(),
             partial: BTreeMap::new(),
-            write: flush::Write::default(),
             link: link::Link::new(now),
-            generation: Generation::default(),
             backoff,
             handshake_config: handshake,
-            reauth: None,
             wants_reauth: false,
             liveness_config: liveness,
-            liveness: Liveness::new(now, liveness),
-            flying_since: None,
             budget,
             room: room::Room::default(),
             clock: clock::Clock::new(now),
@@ -328,7 +319,7 @@ impl<W> Bridge<W> {
 
     /// Whether this command's reply is the next to come.
     pub fn is_next(&self, ticket: Ticket) -> bool {
-        matches!(self.in_flight.front(), Some(Flight::Command(next)) if *next == ticket)
+        matches!(self.conn.in_flight.front(), Some(Flight::Command(next)) if *next == ticket)
     }
 
     /// Gives a command up. What was not handed to a writer is withdrawn and never sent; what was is answered in its
@@ -407,15 +398,15 @@ impl<W> Bridge<W> {
     /// where it is: the kernel's progress is counted in its positions.
     fn compact(&mut self) {
         const SLACK_BYTES: usize = 1024 * 1024;
-        if self.log.held() < 2 * (self.unsent_bytes + self.in_flight_bytes) + SLACK_BYTES {
+        if self.log.held() < 2 * (self.unsent_bytes + self.conn.in_flight_bytes) + SLACK_BYTES {
             return;
         }
-        let is_none_handed = self.in_flight.is_empty() && !self.write.is_busy() && !self.log.is_out();
+        let is_none_handed = self.conn.in_flight.is_empty() && !self.conn.write.is_busy() && !self.log.is_out();
         if !is_none_handed && self.queue_old > 0 {
             // What waited through an outage lies before what was handed out.
             return;
         }
-        let from = if is_none_handed { 0 } else { self.write.handed() };
+        let from = if is_none_handed { 0 } else { self.conn.write.handed() };
         let mut ranges = Vec::with_capacity(self.queue.len());
         for index in &self.queue {
             if let Some(State::Pending(pending)) = self.slots.at(*index).map(|slot| &slot.state) {
@@ -423,7 +414,7 @@ impl<W> Bridge<W> {
             }
         }
         if is_none_handed {
-            self.write.marks.clear();
+            self.conn.write.marks.clear();
         }
         let slots = &mut self.slots;
         self.log.compact(from, &ranges, |index, end| {
@@ -462,7 +453,7 @@ impl<W> Bridge<W> {
     fn release(&mut self) {
         let position = self.low_water();
         self.log.release(position);
-        self.write.marks.forget(position);
+        self.conn.write.marks.forget(position);
         if self.slots.len() == 0 {
             self.slots.shrink_if_empty();
         }
@@ -475,7 +466,7 @@ impl<W> Bridge<W> {
             _ => None,
         };
         let in_flight = || {
-            self.in_flight.iter().find_map(|flight| match flight {
+            self.conn.in_flight.iter().find_map(|flight| match flight {
                 Flight::Command(ticket) => start(ticket.index()),
                 _ => None,
             })
@@ -515,7 +506,7 @@ impl<W> Bridge<W> {
         }
         self.room.close(&mut self.wakes);
         self.close_pubsub(now);
-        if !self.link.is_up() {
+        if !self.conn.is_up() {
             self.fail_waiting(now, &ErrorKind::Closed);
             self.lose(now, LostCause::Killed);
         }
@@ -545,7 +536,7 @@ impl<W> Bridge<W> {
 
     /// Whether nothing waits for anything.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
+        self.conn.in_flight.is_empty()
             && self.queue.len() == self.queue_removed
             && self.delayed.is_empty()
             && self.postponed.is_empty()
@@ -558,6 +549,6 @@ impl<W> Bridge<W> {
 
     /// Whether [`Bridge::close`] was called and everything has ended: the owner may stop.
     pub fn is_finished(&self) -> bool {
-        self.is_closed && self.is_idle() && !self.write.is_busy()
+        self.is_closed && self.is_idle() && !self.conn.write.is_busy()
     }
 }

@@ -71,7 +71,7 @@ impl<W> Bridge<W> {
     /// When [`Bridge::handle_timeout`] should be called next.
     pub fn poll_timeout(&self) -> Option<Instant> {
         let delayed =
-            if self.link.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
+            if self.conn.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
         let pubsub = self.pubsub.as_ref().and_then(|pubsub| pubsub.poll_timeout());
         [self.deadline_timeout(), delayed, pubsub, self.link_timeout()].into_iter().flatten().min()
     }
@@ -107,7 +107,7 @@ impl<W> Bridge<W> {
         let stretch_ms = u32::try_from(stretch.as_millis()).unwrap_or(u32::MAX);
         let mut indices: Vec<u32> = self.queue.iter().copied().collect();
         indices.extend(self.delayed.iter().map(|delayed| delayed.index));
-        indices.extend(self.in_flight.iter().filter_map(|flight| match flight {
+        indices.extend(self.conn.in_flight.iter().filter_map(|flight| match flight {
             Flight::Command(ticket) => Some(ticket.index()),
             _ => None,
         }));
@@ -199,20 +199,20 @@ impl<W> Bridge<W> {
     }
 
     fn scan_in_flight(&mut self, now: Instant, scan: &mut Scan) {
-        for at in 0..self.in_flight.len() {
-            let Flight::Command(ticket) = self.in_flight[at] else { continue };
+        for at in 0..self.conn.in_flight.len() {
+            let Flight::Command(ticket) = self.conn.in_flight[at] else { continue };
             let index = ticket.index();
             let Some(slot) = self.slots.at(index) else { continue };
             let Some(kind) = scan.judge(slot, false) else { continue };
             let State::Pending(pending) = &slot.state else { continue };
             let (replies, len, stage) = (pending.replies, pending.len, self.stage_in_flight(pending.end));
-            self.in_flight[at] = Flight::Expired { replies, len };
+            self.conn.in_flight[at] = Flight::Expired { replies, len };
             self.report.counters.expired += 1;
             // A writer has its bytes, or the kernel has: they will not be called back.
             self.fail_as(now, index, kind, stage, Sent::Maybe);
         }
         if !self.config.guards.expired_place {
-            self.in_flight.retain(|flight| !matches!(flight, Flight::Expired { .. }));
+            self.conn.in_flight.retain(|flight| !matches!(flight, Flight::Expired { .. }));
         }
     }
 
@@ -245,7 +245,7 @@ impl<W> Bridge<W> {
 
     /// Puts refused commands whose wait is over at the end of the queue.
     fn resend_delayed(&mut self, now: Instant) {
-        if !self.link.is_up() {
+        if !self.conn.is_up() {
             return;
         }
         let mut at = 0;

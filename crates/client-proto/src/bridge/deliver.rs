@@ -24,7 +24,7 @@ impl<W> Bridge<W> {
     /// Takes the frames that connection `generation` yielded, in order, and notes that bytes came (`frames` may be
     /// empty: a large reply under way is a sign of life too).
     pub fn deliver(&mut self, now: Instant, generation: Generation, frames: &mut Vec<Frame>) {
-        if self.config.guards.generation && generation != self.generation {
+        if self.config.guards.generation && generation != self.conn.generation {
             frames.clear();
             return;
         }
@@ -34,7 +34,7 @@ impl<W> Bridge<W> {
             if !self.is_open() {
                 break;
             }
-            if !self.link.is_up() {
+            if !self.conn.is_up() {
                 self.handshake_frame(now, frame);
                 continue;
             }
@@ -44,8 +44,8 @@ impl<W> Bridge<W> {
         }
         self.pump_subscriptions();
         if answered_bytes > 0 {
-            self.in_flight_bytes = self.in_flight_bytes.saturating_sub(answered_bytes);
-            if let Some(pace) = &mut self.write.pace {
+            self.conn.in_flight_bytes = self.conn.in_flight_bytes.saturating_sub(answered_bytes);
+            if let Some(pace) = &mut self.conn.write.pace {
                 *pace = pace.saturating_add(answered_bytes);
             }
         }
@@ -58,7 +58,7 @@ impl<W> Bridge<W> {
 
     /// The bytes of connection `generation` are no frames.
     pub fn broken(&mut self, now: Instant, generation: Generation, error: FrameError) {
-        if generation == self.generation {
+        if generation == self.conn.generation {
             self.report.counters.protocol_errors += 1;
             self.report.last_protocol_error = Some(ProtocolError::Frame(error));
             self.lose(now, LostCause::Protocol);
@@ -71,7 +71,7 @@ impl<W> Bridge<W> {
             Ok(len) => return len,
             Err(frame) => frame,
         };
-        let Some(flight) = self.in_flight.front_mut() else {
+        let Some(flight) = self.conn.in_flight.front_mut() else {
             self.desync(now, ProtocolError::ReplyToNothing);
             return 0;
         };
@@ -84,12 +84,12 @@ impl<W> Bridge<W> {
                 *replies -= 1;
                 if *replies == 0 {
                     let len = *len as usize;
-                    self.in_flight.pop_front();
+                    self.conn.in_flight.pop_front();
                     return len;
                 }
             }
             Flight::Probe => {
-                self.in_flight.pop_front();
+                self.conn.in_flight.pop_front();
             }
             Flight::Reauth => self.reauth_frame(now, frame),
             Flight::Subscriptions => self.subscriptions_frame(now, &frame),
@@ -101,8 +101,8 @@ impl<W> Bridge<W> {
     /// else is handed back.
     #[inline]
     fn answer_plainly(&mut self, frame: Frame) -> Result<usize, Frame> {
-        let Some(Flight::Command(ticket)) = self.in_flight.front() else { return Err(frame) };
-        let (taken, is_out) = (self.write.taken(), self.write.is_out());
+        let Some(Flight::Command(ticket)) = self.conn.in_flight.front() else { return Err(frame) };
+        let (taken, is_out) = (self.conn.write.taken(), self.conn.write.is_out());
         let is_plain = self.partial.is_empty() && !matches!(frame, Frame::Error(_) | Frame::BlobError(_));
         let Some(slot) = self.slots.get_mut(*ticket) else { return Err(frame) };
         let State::Pending(pending) = &mut slot.state else { return Err(frame) };
@@ -113,37 +113,37 @@ impl<W> Bridge<W> {
         let len = pending.len as usize;
         self.wakes.extend(pending.waiter.take());
         slot.state = State::Done(Ok(Reply::One(frame)));
-        self.in_flight.pop_front();
+        self.conn.in_flight.pop_front();
         self.report.counters.answered += 1;
         Ok(len)
     }
 
     /// One reply to new credentials.
     fn reauth_frame(&mut self, now: Instant, frame: Frame) {
-        let progress = self.reauth.as_mut().map(|reauth| reauth.on_frame(frame));
+        let progress = self.conn.reauth.as_mut().map(|reauth| reauth.on_frame(frame));
         match progress {
             Some(ReAuthProgress::NeedMore) => return,
             Some(ReAuthProgress::Done) | None => {}
             Some(ReAuthProgress::Refused(error)) => {
-                self.report.event(Event::ReauthRefused { generation: self.generation, error });
+                self.report.event(Event::ReauthRefused { generation: self.conn.generation, error });
             }
             Some(ReAuthProgress::Broken(error)) => {
-                self.report.event(Event::ReauthRefused { generation: self.generation, error });
+                self.report.event(Event::ReauthRefused { generation: self.conn.generation, error });
                 self.desync(now, ProtocolError::Misaligned);
                 return;
             }
         }
-        self.reauth = None;
-        self.in_flight.pop_front();
+        self.conn.reauth = None;
+        self.conn.in_flight.pop_front();
     }
 
     fn answer_command(&mut self, now: Instant, ticket: Ticket, frame: Frame) -> usize {
         let index = ticket.index();
         let is_ours = self.slots.ticket(index) == Some(ticket) || !self.config.guards.generation;
-        let taken = self.write.taken();
-        let is_out = self.write.is_out();
+        let taken = self.conn.write.taken();
+        let is_out = self.conn.write.is_out();
         let Some(Slot { state: State::Pending(pending), flags, .. }) = self.slots.at_mut(index) else {
-            self.in_flight.pop_front();
+            self.conn.in_flight.pop_front();
             return 0;
         };
         // Of a unit, all replies but the last may come before its last byte has left.
@@ -158,7 +158,7 @@ impl<W> Bridge<W> {
             && flags.contains(Flags::ORPHAN)
             && !flags.contains(Flags::FIRE_AND_FORGET)
         {
-            self.in_flight.pop_front();
+            self.conn.in_flight.pop_front();
             self.slots.remove(index);
             self.answer(now, frame);
             return len;
@@ -172,11 +172,11 @@ impl<W> Bridge<W> {
                 return 0;
             }
             let frames = std::mem::take(frames);
-            self.in_flight.pop_front();
+            self.conn.in_flight.pop_front();
             self.complete(now, index, Reply::Many(frames));
             return len;
         }
-        self.in_flight.pop_front();
+        self.conn.in_flight.pop_front();
         if let Frame::Error(text) | Frame::BlobError(text) = &frame {
             let error = ServerError::from_bytes(text);
             return self.refused(now, index, error, len);
@@ -286,6 +286,6 @@ impl<W> Bridge<W> {
         if !self.config.guards.byte_accounting {
             return Stage::Staged;
         }
-        if end <= self.write.taken() { Stage::OnWire } else { Stage::Staged }
+        if end <= self.conn.write.taken() { Stage::OnWire } else { Stage::Staged }
     }
 }

@@ -68,7 +68,7 @@ impl<W> Bridge<W> {
             at: now,
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
-            in_flight_commands: self.in_flight.len(),
+            in_flight_commands: self.conn.in_flight.len(),
             head_of_line: self.head_of_line(now),
             down: self.down(now),
         }
@@ -96,7 +96,7 @@ impl<W> Bridge<W> {
 
     /// Why nothing is connected; `None` if something is.
     pub(super) fn down(&self, now: Instant) -> Option<Down> {
-        (!self.link.is_up()).then(|| Down {
+        (!self.conn.is_up()).then(|| Down {
             since: now.since(self.link.down_since()),
             trouble: self.report.trouble.clone().unwrap_or(Trouble::NeverConnected),
         })
@@ -107,7 +107,7 @@ impl<W> Bridge<W> {
         let Some(slot) = self.slots.at(index) else { return error };
         let State::Pending(pending) = &slot.state else { return error };
         let age = Duration::from_millis(u64::from(self.clock.millis(now).wrapping_sub(slot.submitted)));
-        let mark = if stage >= Stage::Staged { self.write.marks.of(pending.end) } else { None };
+        let mark = if stage >= Stage::Staged { self.conn.write.marks.of(pending.end) } else { None };
         let held = mark.map_or(Duration::ZERO, |mark| now.since(mark.handed_at));
         let on_wire = match mark {
             Some(mark) if stage >= Stage::OnWire => now.since(mark.taken_at.unwrap_or(mark.handed_at)),
@@ -126,7 +126,7 @@ impl<W> Bridge<W> {
             head_of_line: scene.head_of_line.clone(),
             read_age: self.report.read_at.map(|at| now.since(at)),
             down: scene.down.clone(),
-            generation: (stage >= Stage::Staged).then_some(self.generation),
+            generation: (stage >= Stage::Staged).then_some(self.conn.generation),
             blame,
         })
     }
@@ -135,24 +135,24 @@ impl<W> Bridge<W> {
         if self.report.late_at.is_some_and(|at| now.since(at) <= age) {
             return Blame::RuntimeStarved;
         }
-        if stage == Stage::Queued && !self.link.is_up() {
+        if stage == Stage::Queued && !self.conn.is_up() {
             return Blame::NotConnected;
         }
         if matches!(kind, ErrorKind::Lost(_)) {
             // The cause says it; only silence needs a judge.
-            let blame = self.liveness.blame(now);
+            let blame = self.conn.liveness.blame(now);
             return if blame == Blame::NetworkSilent { blame } else { Blame::Unknown };
         }
         let has_spoken_since = self.report.read_at.is_some_and(|at| now.since(at) < on_wire);
         if stage == Stage::OnWire && has_spoken_since {
             return Blame::ServerSlow;
         }
-        self.liveness.blame(now)
+        self.conn.liveness.blame(now)
     }
 
     /// Notes when this process comes late to its own timer: its times say nothing about others then.
     pub(super) fn note_lateness(&mut self, now: Instant) {
-        let watch = if self.link.is_up() { self.liveness.poll_timeout() } else { None };
+        let watch = if self.conn.is_up() { self.conn.liveness.poll_timeout() } else { None };
         let due = [self.deadline_timeout(), watch].into_iter().flatten().min();
         if due.is_some_and(|due| now.since(due) > self.liveness_config.late_max) {
             self.report.late_at = Some(now);
@@ -161,7 +161,7 @@ impl<W> Bridge<W> {
 
     /// The command whose reply is due next.
     pub(super) fn head_of_line(&self, now: Instant) -> Option<HeadOfLine> {
-        let ticket = self.in_flight.iter().find_map(|flight| match flight {
+        let ticket = self.conn.in_flight.iter().find_map(|flight| match flight {
             Flight::Command(ticket) => Some(*ticket),
             _ => None,
         })?;
@@ -170,7 +170,7 @@ impl<W> Bridge<W> {
         }
         let slot = self.slots.at(ticket.index())?;
         let State::Pending(pending) = &slot.state else { return None };
-        let mark = self.write.marks.of(pending.end)?;
+        let mark = self.conn.write.marks.of(pending.end)?;
         let age = now.since(mark.taken_at.unwrap_or(mark.handed_at));
         Some(HeadOfLine { name: self.name_of(pending.end, pending.len), age })
     }

@@ -140,11 +140,11 @@ impl<W> Bridge<W> {
     /// Who should write now.
     #[inline]
     pub(super) fn flush_advice(&self) -> Flush {
-        if self.write.is_out || !self.link.is_up() {
+        if self.conn.write.is_out || !self.conn.is_up() {
             return Flush::Nobody;
         }
         let queued = self.queue.len();
-        let concurrency = self.write.concurrency / 8;
+        let concurrency = self.conn.write.concurrency / 8;
         if queued == 1 && concurrency <= INLINE_CONCURRENCY_MAX {
             return Flush::Caller;
         }
@@ -156,10 +156,10 @@ impl<W> Bridge<W> {
 
     /// Whether a writer would get something.
     pub fn wants_write(&self) -> bool {
-        !self.write.is_out
+        !self.conn.write.is_out
             && self.is_open()
-            && (!self.write.rest.is_empty()
-                || !self.write.urgent.is_empty()
+            && (!self.conn.write.rest.is_empty()
+                || !self.conn.write.urgent.is_empty()
                 || self.is_reauth_due()
                 || (self.may_send_commands() && self.has_window() && self.has_sendable()))
     }
@@ -173,10 +173,10 @@ impl<W> Bridge<W> {
     /// How many bytes of what waited through an outage may be sent between fresh commands. At least one command's,
     /// when nothing is in flight.
     fn old_window(&self) -> usize {
-        if self.in_flight.is_empty() {
+        if self.conn.in_flight.is_empty() {
             return self.config.pace_bytes_initial.max(1);
         }
-        self.config.pace_bytes_initial.saturating_sub(self.in_flight_bytes)
+        self.config.pace_bytes_initial.saturating_sub(self.conn.in_flight_bytes)
     }
 
     /// Lets some of what waited through an outage in behind the fresh commands, by moving its bytes to the end of
@@ -207,22 +207,22 @@ impl<W> Bridge<W> {
     /// Whether waiting for one turn of the other tasks would make the next batch much larger: fewer commands wait
     /// than usually do at once. Without it a runtime that runs a woken task next would send batches of one.
     pub fn expects_more(&self) -> bool {
-        let usual = self.write.concurrency / 8;
+        let usual = self.conn.write.concurrency / 8;
         usual > INLINE_CONCURRENCY_MAX
-            && self.write.rest.is_empty()
-            && self.write.urgent.is_empty()
+            && self.conn.write.rest.is_empty()
+            && self.conn.write.urgent.is_empty()
             && self.queue.len() < usual / 2
     }
 
     fn may_send_commands(&self) -> bool {
-        (self.link.is_up() && !self.wants_reauth) || !self.config.guards.tier_order
+        (self.conn.is_up() && !self.wants_reauth) || !self.config.guards.tier_order
     }
 
     fn has_window(&self) -> bool {
-        let bytes_max = self.config.in_flight_bytes_max.min(self.write.pace.unwrap_or(usize::MAX));
-        self.in_flight.is_empty()
+        let bytes_max = self.config.in_flight_bytes_max.min(self.conn.write.pace.unwrap_or(usize::MAX));
+        self.conn.in_flight.is_empty()
             || !self.config.guards.window
-            || (self.in_flight_bytes < bytes_max && self.in_flight.len() < self.config.in_flight_max)
+            || (self.conn.in_flight_bytes < bytes_max && self.conn.in_flight.len() < self.config.in_flight_max)
     }
 
     /// Takes the bytes to write next; `None` if there are none or a writer has some already. The commands in it
@@ -232,14 +232,14 @@ impl<W> Bridge<W> {
         if !self.wants_write() {
             return None;
         }
-        let mut parts = std::mem::take(&mut self.write.rest);
-        let mut bytes = std::mem::take(&mut self.write.rest_bytes);
+        let mut parts = std::mem::take(&mut self.conn.write.rest);
+        let mut bytes = std::mem::take(&mut self.conn.write.rest_bytes);
         if parts.is_empty() {
-            if !self.write.urgent.is_empty() {
-                let urgent = std::mem::take(&mut self.write.urgent);
+            if !self.conn.write.urgent.is_empty() {
+                let urgent = std::mem::take(&mut self.conn.write.urgent);
                 bytes += urgent.len();
                 parts.push_back(Part::urgent(urgent));
-                self.in_flight.extend(self.write.urgent_flights.drain(..));
+                self.conn.in_flight.extend(self.conn.write.urgent_flights.drain(..));
             }
             if self.may_send_commands() {
                 bytes += self.fill(now, &mut parts);
@@ -248,21 +248,21 @@ impl<W> Bridge<W> {
         if parts.is_empty() {
             return None;
         }
-        let in_flight = self.in_flight.len();
-        self.write.concurrency = self.write.concurrency - self.write.concurrency / 8 + in_flight;
-        self.write.is_out = true;
+        let in_flight = self.conn.in_flight.len();
+        self.conn.write.concurrency = self.conn.write.concurrency - self.conn.write.concurrency / 8 + in_flight;
+        self.conn.write.is_out = true;
         self.report.counters.writes += 1;
         self.note_in_flight(now);
-        Some(Batch { generation: self.generation, parts, bytes })
+        Some(Batch { generation: self.conn.generation, parts, bytes })
     }
 
     /// Moves commands from the queue to the in-flight FIFO and their bytes to `parts`; whole commands only.
     fn fill(&mut self, now: Instant, parts: &mut VecDeque<Part>) -> usize {
         let mut bytes = 0;
-        let before = self.in_flight.len();
+        let before = self.conn.in_flight.len();
         let mut old = if self.queue_old > 0 { self.let_old_in() } else { VecDeque::new() };
         let mut end_of_batch = 0;
-        let mut run = self.write.taken..self.write.taken;
+        let mut run = self.conn.write.taken..self.conn.write.taken;
         while bytes < BATCH_BYTES_MAX
             && self.has_window()
             && let Some(&index) = self.queue.front()
@@ -290,8 +290,8 @@ impl<W> Bridge<W> {
             }
             slot.place = Place::InFlight;
             self.queue.pop_front();
-            self.in_flight.push_back(Flight::Command(ticket));
-            self.in_flight_bytes += len;
+            self.conn.in_flight.push_back(Flight::Command(ticket));
+            self.conn.in_flight_bytes += len;
             self.unsent_bytes -= len;
             bytes += len;
             run.end = end;
@@ -300,15 +300,15 @@ impl<W> Bridge<W> {
         if !run.is_empty() {
             self.log.take(run, parts);
         }
-        let count = self.in_flight.len() - before;
+        let count = self.conn.in_flight.len() - before;
         if count > 0 {
-            self.write.handed = end_of_batch;
-            self.write.marks.handed(end_of_batch, now);
+            self.conn.write.handed = end_of_batch;
+            self.conn.write.marks.handed(end_of_batch, now);
             self.report.counters.written_commands += count as u64;
         }
         self.tidy_queue();
         if self.queue.is_empty() {
-            self.write.pace = None;
+            self.conn.write.pace = None;
         }
         self.queue_old = old.len();
         if !old.is_empty() {
@@ -326,14 +326,14 @@ impl<W> Bridge<W> {
 
     /// The kernel takes no more bytes at present.
     pub fn write_blocked(&mut self, now: Instant) {
-        self.liveness.on_write_blocked(now);
+        self.conn.liveness.on_write_blocked(now);
     }
 
     /// Returns a batch of which the kernel took the first `count` bytes. The rest is written first the next time,
     /// if the connection still stands; otherwise it counts as not sent.
     pub fn wrote(&mut self, now: Instant, mut batch: Batch, count: usize) {
-        self.write.is_out = false;
-        let is_current = batch.generation == self.generation && self.is_open();
+        self.conn.write.is_out = false;
+        let is_current = batch.generation == self.conn.generation && self.is_open();
         let mut left = count.min(batch.bytes);
         batch.bytes -= left;
         while left > 0
@@ -342,7 +342,7 @@ impl<W> Bridge<W> {
             let step = part.bytes().len().min(left);
             left -= step;
             if let Some(position) = part.advance(step) {
-                self.write.taken = position;
+                self.conn.write.taken = position;
             }
             if part.bytes().is_empty()
                 && let Some(part) = batch.parts.pop_front()
@@ -352,10 +352,10 @@ impl<W> Bridge<W> {
         }
         if count > 0 {
             self.report.counters.bytes_written += count as u64;
-            self.write.marks.taken(self.write.taken, now);
+            self.conn.write.marks.taken(self.conn.write.taken, now);
             self.note_written(now);
         }
-        if !is_current || self.link.is_doomed() {
+        if !is_current || self.conn.is_doomed() {
             for part in batch.parts.drain(..) {
                 self.log.give_back(part);
             }
@@ -366,14 +366,14 @@ impl<W> Bridge<W> {
             self.resume_postponed(now);
         }
         if batch.bytes > 0 {
-            self.liveness.on_write_blocked(now);
+            self.conn.liveness.on_write_blocked(now);
         }
-        self.write.rest = batch.parts;
-        self.write.rest_bytes = batch.bytes;
-        if self.write.urgent.capacity() == 0 {
-            self.write.urgent = self.log.spare();
+        self.conn.write.rest = batch.parts;
+        self.conn.write.rest_bytes = batch.bytes;
+        if self.conn.write.urgent.capacity() == 0 {
+            self.conn.write.urgent = self.log.spare();
         }
-        if self.in_flight.is_empty() {
+        if self.conn.in_flight.is_empty() {
             // The replies were quicker than the writer: nothing else will come and drop its blocks.
             self.release();
         }

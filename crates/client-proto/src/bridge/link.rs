@@ -15,6 +15,7 @@ use towline_admission::LossCause;
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
+use super::conn::Phase;
 use super::{Bridge, Event, Flight, Place, State};
 use crate::config::FlushOrder;
 use crate::diagnosis::Trouble;
@@ -41,51 +42,23 @@ pub enum LinkState {
     Closed,
 }
 
-#[derive(Debug)]
-enum Phase {
-    Waiting { due: Instant },
-    Dialing,
-    Shaking { handshake: Box<Handshake> },
-    Up { info: Box<Ready> },
-    Closed,
-}
-
+/// What the endpoint's commands have to know about its connections' past.
 #[derive(Debug)]
 pub(super) struct Link {
-    phase: Phase,
-    /// The connection is over but a writer still has bytes for it: how many the kernel took is not known yet.
-    doomed: Option<Loss>,
     down_since: Instant,
     outage: Outage,
-    /// A fresh connection is to be asked, and nobody was told so yet.
-    wants_opinion: bool,
 }
 
 /// Why a connection is over.
 #[derive(Debug, Clone, PartialEq)]
-struct Loss {
+pub(super) struct Loss {
     cause: LostCause,
     handshake: Option<HandshakeError>,
 }
 
 impl Link {
     pub(super) const fn new(now: Instant) -> Self {
-        Self {
-            phase: Phase::Waiting { due: now },
-            doomed: None,
-            down_since: now,
-            outage: Outage::NeverConnected,
-            wants_opinion: false,
-        }
-    }
-
-    #[inline]
-    pub(super) const fn is_up(&self) -> bool {
-        matches!(self.phase, Phase::Up { .. }) && self.doomed.is_none()
-    }
-
-    pub(super) const fn is_doomed(&self) -> bool {
-        self.doomed.is_some()
+        Self { down_since: now, outage: Outage::NeverConnected }
     }
 
     pub(super) const fn outage(&self) -> Outage {
@@ -95,79 +68,63 @@ impl Link {
     pub(super) const fn down_since(&self) -> Instant {
         self.down_since
     }
-
-    pub(super) const fn state(&self) -> LinkState {
-        match &self.phase {
-            Phase::Waiting { .. } => LinkState::Waiting,
-            Phase::Dialing => LinkState::Dialing,
-            Phase::Shaking { .. } => LinkState::Shaking,
-            Phase::Up { .. } => LinkState::Up,
-            Phase::Closed => LinkState::Closed,
-        }
-    }
-
-    pub(super) fn info(&self) -> Option<&Ready> {
-        match &self.phase {
-            Phase::Up { info } => Some(info),
-            _ => None,
-        }
-    }
 }
 
 impl<W> Bridge<W> {
     /// Whether to dial now: the generation of the connection to make. Followed by [`Bridge::opened`] or
     /// [`Bridge::dial_failed`] with it. The wait until then is in [`Bridge::poll_timeout`].
     pub fn poll_dial(&mut self, now: Instant) -> Option<Generation> {
-        let Phase::Waiting { due } = self.link.phase else { return None };
+        let Phase::Waiting { due } = self.conn.phase else { return None };
         if due > now || self.is_closed {
             return None;
         }
-        self.generation = self.generation.next();
-        self.link.phase = Phase::Dialing;
+        self.last_generation = self.last_generation.next();
+        self.conn.generation = self.last_generation;
+        self.conn.phase = Phase::Dialing;
         self.report.counters.dials += 1;
-        Some(self.generation)
+        Some(self.conn.generation)
     }
 
     /// What the connection is doing.
     pub const fn link_state(&self) -> LinkState {
-        self.link.state()
+        self.conn.state()
     }
 
     /// The latest connection's number.
     pub const fn generation(&self) -> Generation {
-        self.generation
+        self.conn.generation
     }
 
     /// What the handshake of the present connection learned.
     pub fn info(&self) -> Option<&Ready> {
-        self.link.info()
+        self.conn.info()
     }
 
     /// Whether connection `generation` is still wanted; if not, its owner drops the socket.
     pub fn is_serving(&self, generation: Generation) -> bool {
-        generation == self.generation && self.is_open()
+        generation == self.conn.generation && self.is_open()
     }
 
     /// Whether there is a socket that may be written to.
     pub(super) const fn is_open(&self) -> bool {
-        matches!(self.link.phase, Phase::Shaking { .. } | Phase::Up { .. }) && self.link.doomed.is_none()
+        self.conn.is_open()
     }
 
     /// Dial `generation` yielded a socket: the handshake begins.
     pub fn opened(&mut self, now: Instant, generation: Generation) {
-        if generation != self.generation || !matches!(self.link.phase, Phase::Dialing) || self.is_closed {
+        if generation != self.conn.generation || !matches!(self.conn.phase, Phase::Dialing) || self.is_closed {
             return;
         }
         let mut bytes = self.log.spare();
         let handshake = Handshake::start(&self.handshake_config, now, self.prng.next_u64(), &mut bytes);
-        self.link.phase = Phase::Shaking { handshake: Box::new(handshake) };
-        self.write.push_urgent(&bytes, []);
+        self.conn.phase = Phase::Shaking { handshake: Box::new(handshake) };
+        self.conn.write.push_urgent(&bytes, []);
         self.report.read_at = None;
     }
 
     /// Dial `generation` yielded no socket.
     pub fn dial_failed(&mut self, now: Instant, generation: Generation, error: std::io::ErrorKind) {
-        if generation != self.generation || !matches!(self.link.phase, Phase::Dialing) {
+        if generation != self.conn.generation || !matches!(self.conn.phase, Phase::Dialing) {
             return;
         }
         let due = self.backoff.failed(now, &mut self.prng);
@@ -181,12 +138,12 @@ impl<W> Bridge<W> {
     }
 
     fn wait_until(&mut self, due: Instant) {
-        self.link.phase = if self.is_closed { Phase::Closed } else { Phase::Waiting { due } };
+        self.conn.phase = if self.is_closed { Phase::Closed } else { Phase::Waiting { due } };
     }
 
     /// One frame of a connection that is not up yet.
     pub(super) fn handshake_frame(&mut self, now: Instant, frame: Frame) {
-        let Phase::Shaking { handshake } = &mut self.link.phase else { return };
+        let Phase::Shaking { handshake } = &mut self.conn.phase else { return };
         match handshake.on_frame(frame) {
             Progress::NeedMore => {}
             Progress::Ready(info) => self.come_up(now, info),
@@ -196,10 +153,10 @@ impl<W> Bridge<W> {
 
     fn come_up(&mut self, now: Instant, info: Box<Ready>) {
         self.backoff.connected(now);
-        self.link.phase = Phase::Up { info: info.clone() };
-        self.link.wants_opinion = false;
-        self.liveness = Liveness::new(now, self.liveness_config);
-        self.flying_since = None;
+        self.conn.phase = Phase::Up { info: info.clone() };
+        self.conn.wants_opinion = false;
+        self.conn.liveness = Liveness::new(now, self.liveness_config);
+        self.conn.flying_since = None;
         self.wants_reauth &= !self.is_resp2_subscriber();
         let backlog = self.queue.len() - self.queue_removed;
         if backlog > 0 && self.config.guards.culling {
@@ -208,17 +165,17 @@ impl<W> Bridge<W> {
         match self.config.flush_order {
             FlushOrder::InOrder => {
                 let is_paced = backlog > 0 && self.config.guards.pace;
-                self.write.pace = is_paced.then_some(self.config.pace_bytes_initial);
+                self.conn.write.pace = is_paced.then_some(self.config.pace_bytes_initial);
             }
             FlushOrder::FreshFirst => self.queue_old = self.queue.len(),
         }
         if let Some(pubsub) = &mut self.pubsub {
-            pubsub.on_connected(self.generation);
+            pubsub.on_connected(self.conn.generation);
         }
         self.report.counters.connections += 1;
         self.report.trouble = None;
         self.report.event(Event::Connected {
-            generation: self.generation,
+            generation: self.conn.generation,
             info,
             down_for: now.since(self.link.down_since),
             backlog,
@@ -227,7 +184,7 @@ impl<W> Bridge<W> {
 
     /// The connection ended, with this cause as its owner saw it.
     pub fn lost(&mut self, now: Instant, generation: Generation, cause: LostCause) {
-        if generation == self.generation || !self.config.guards.generation {
+        if generation == self.conn.generation || !self.config.guards.generation {
             self.lose(now, cause);
         }
     }
@@ -238,7 +195,7 @@ impl<W> Bridge<W> {
     }
 
     fn lose_with(&mut self, now: Instant, cause: LostCause, handshake: Option<HandshakeError>) {
-        let handshake = match &self.link.phase {
+        let handshake = match &self.conn.phase {
             Phase::Up { .. } => handshake,
             // Whoever waits for the connection wants to know why there is none; its own end is no news to this side.
             Phase::Shaking { handshake: shaking } if cause != LostCause::Killed => {
@@ -247,32 +204,32 @@ impl<W> Bridge<W> {
             Phase::Shaking { .. } => handshake,
             Phase::Waiting { .. } | Phase::Dialing => {
                 if self.is_closed {
-                    self.link.phase = Phase::Closed;
+                    self.conn.phase = Phase::Closed;
                 }
                 return;
             }
             Phase::Closed => return,
         };
-        if self.link.doomed.is_none() {
-            self.link.doomed = Some(Loss { cause, handshake });
+        if self.conn.doomed.is_none() {
+            self.conn.doomed = Some(Loss { cause, handshake });
         }
-        if !self.write.is_out() || !self.config.guards.writer_settles {
+        if !self.conn.write.is_out() || !self.config.guards.writer_settles {
             self.finish_loss(now);
         }
     }
 
     /// The connection is over and no writer has bytes of it: decides the fate of every command.
     pub(super) fn finish_loss(&mut self, now: Instant) {
-        let Some(loss) = self.link.doomed.take() else { return };
-        self.reauth = None;
+        let Some(loss) = self.conn.doomed.take() else { return };
+        self.conn.reauth = None;
         self.wants_reauth = false;
         if let Some(pubsub) = &mut self.pubsub {
-            pubsub.on_lost(self.generation);
+            pubsub.on_lost(self.conn.generation);
         }
-        for part in self.write.reset() {
+        for part in self.conn.write.reset() {
             self.log.give_back(part);
         }
-        let was_up = matches!(self.link.phase, Phase::Up { .. });
+        let was_up = matches!(self.conn.phase, Phase::Up { .. });
         let (unknown, error) = self.settle_in_flight(now, &loss);
         self.review_age(now);
         self.link.down_since = if was_up { now } else { self.link.down_since };
@@ -292,7 +249,7 @@ impl<W> Bridge<W> {
         if was_up {
             self.report.trouble = Some(Trouble::Lost(loss.cause));
             self.report.event(Event::Lost {
-                generation: self.generation,
+                generation: self.conn.generation,
                 cause: loss.cause,
                 unknown,
                 kept: self.queue.len() - self.queue_removed,
@@ -301,7 +258,7 @@ impl<W> Bridge<W> {
             self.report.counters.dials_failed += 1;
             if let Some(error) = error {
                 self.report.trouble = Some(Trouble::Handshake(error.clone()));
-                let generation = self.generation;
+                let generation = self.conn.generation;
                 self.report.event(Event::HandshakeFailed { generation, error, retry_in: due.since(now) });
             }
         }
@@ -320,7 +277,7 @@ impl<W> Bridge<W> {
         self.look_around(now);
         let mut unknown = 0;
         let mut again = Vec::new();
-        let in_flight = std::mem::take(&mut self.in_flight);
+        let in_flight = std::mem::take(&mut self.conn.in_flight);
         for flight in in_flight {
             let Flight::Command(ticket) = flight else { continue };
             let index = ticket.index();
@@ -333,7 +290,7 @@ impl<W> Bridge<W> {
                 unknown += 1;
             }
         }
-        self.in_flight_bytes = 0;
+        self.conn.in_flight_bytes = 0;
         if self.config.guards.requeue_order {
             // What waited through an earlier outage is older than anything that was in flight.
             let younger = self.queue.split_off(self.queue_old);
@@ -343,7 +300,7 @@ impl<W> Bridge<W> {
             self.queue.extend(again);
         }
         let position = self.low_water();
-        self.write.restart_at(position);
+        self.conn.write.restart_at(position);
         self.queue_old = 0;
         let Some(error) = loss.handshake.clone() else { return (unknown, None) };
         if !error.is_retryable() {
@@ -420,34 +377,34 @@ impl<W> Bridge<W> {
 
     /// When the link itself needs attention.
     pub(super) fn link_timeout(&self) -> Option<Instant> {
-        match &self.link.phase {
+        match &self.conn.phase {
             // It is over; only the writer's return is awaited.
-            _ if self.link.is_doomed() => None,
+            _ if self.conn.is_doomed() => None,
             Phase::Waiting { due } if !self.is_closed => Some(*due),
             Phase::Shaking { handshake } => Some(handshake.poll_timeout()),
-            Phase::Up { .. } => self.liveness.poll_timeout(),
+            Phase::Up { .. } => self.conn.liveness.poll_timeout(),
             _ => None,
         }
     }
 
     pub(super) fn handle_link_timeout(&mut self, now: Instant) {
-        match &self.link.phase {
+        match &self.conn.phase {
             Phase::Shaking { handshake } => {
                 if let Some(error) = handshake.handle_timeout(now) {
                     self.lose_with(now, LostCause::Handshake, Some(error));
                 }
             }
-            Phase::Up { .. } => match self.liveness.poll(now) {
+            Phase::Up { .. } => match self.conn.liveness.poll(now) {
                 // What the connection has to say for itself already is as good a question.
-                Some(Act::SendPing) if self.write.has_urgent() => {}
+                Some(Act::SendPing) if self.conn.write.has_urgent() => {}
                 Some(Act::SendPing) => {
                     self.report.counters.probes += 1;
-                    self.write.push_urgent(PING, [Flight::Probe]);
+                    self.conn.write.push_urgent(PING, [Flight::Probe]);
                 }
                 Some(Act::Dead(cause)) => self.lose(now, cause),
                 Some(Act::AskElsewhere) => {
                     self.report.counters.second_opinions += 1;
-                    self.link.wants_opinion = true;
+                    self.conn.wants_opinion = true;
                 }
                 None => {}
             },
@@ -458,33 +415,33 @@ impl<W> Bridge<W> {
     /// Whether the owner should ask a fresh connection what it finds, and then say so by [`Bridge::second_opinion`]: the
     /// generation that is in doubt. Said once for each silence.
     pub fn poll_second_opinion(&mut self) -> Option<Generation> {
-        std::mem::take(&mut self.link.wants_opinion).then_some(self.generation)
+        std::mem::take(&mut self.conn.wants_opinion).then_some(self.conn.generation)
     }
 
     /// What a fresh connection found about connection `generation`. The verdict falls with the next
     /// [`Bridge::handle_timeout`]. Without a word it falls as if nobody had been asked.
     pub fn second_opinion(&mut self, generation: Generation, opinion: Opinion) {
-        if generation == self.generation && self.link.is_up() {
-            self.liveness.on_opinion(opinion);
+        if generation == self.conn.generation && self.conn.is_up() {
+            self.conn.liveness.on_opinion(opinion);
         }
     }
 
     pub(super) fn note_read(&mut self, now: Instant) {
         self.report.read_at = Some(now);
-        self.liveness.on_read(now);
+        self.conn.liveness.on_read(now);
     }
 
     pub(super) fn note_written(&mut self, now: Instant) {
-        self.liveness.on_write(now);
+        self.conn.liveness.on_write(now);
     }
 
     pub(super) fn note_in_flight(&mut self, now: Instant) {
-        let flying_since = if self.in_flight.is_empty() { None } else { self.flying_since.or(Some(now)) };
+        let flying_since = if self.conn.in_flight.is_empty() { None } else { self.conn.flying_since.or(Some(now)) };
         // The oldest command in flight was sent at that time or, if an older one was answered since, before that
         // answer: the watch takes the later of the two.
-        if flying_since != self.flying_since {
-            self.flying_since = flying_since;
-            self.liveness.in_flight(flying_since);
+        if flying_since != self.conn.flying_since {
+            self.conn.flying_since = flying_since;
+            self.conn.liveness.in_flight(flying_since);
         }
     }
 
@@ -492,7 +449,7 @@ impl<W> Bridge<W> {
     /// for a command whose silence is wanted, and again when it is over.
     pub fn set_liveness(&mut self, config: LivenessConfig) {
         self.liveness_config = config;
-        self.liveness.set_config(config);
+        self.conn.liveness.set_config(config);
     }
 
     /// What is said at the start of the next connection.
@@ -514,7 +471,7 @@ impl<W> Bridge<W> {
 
     /// Whether new credentials may go out now.
     pub(super) fn is_reauth_due(&self) -> bool {
-        self.wants_reauth && self.link.is_up() && self.reauth.is_none() && self.in_flight.is_empty()
+        self.wants_reauth && self.conn.is_up() && self.conn.reauth.is_none() && self.conn.in_flight.is_empty()
     }
 
     /// Begins the re-authentication that was asked for, once nothing is in flight.
@@ -525,18 +482,18 @@ impl<W> Bridge<W> {
         self.wants_reauth = false;
         let Some(credentials) = &self.handshake_config.credentials else { return };
         let mut bytes = self.log.spare();
-        self.reauth = Some(ReAuth::start(credentials, self.prng.next_u64(), &mut bytes));
-        self.write.push_urgent_first(&bytes, Flight::Reauth);
+        self.conn.reauth = Some(ReAuth::start(credentials, self.prng.next_u64(), &mut bytes));
+        self.conn.write.push_urgent_first(&bytes, Flight::Reauth);
     }
 
     /// What the policy would be told about the present state.
     pub fn outage(&self) -> Option<Outage> {
-        (!self.link.is_up()).then(|| self.link.outage())
+        (!self.conn.is_up()).then(|| self.link.outage())
     }
 
     /// How long nothing has been connected; zero when something is.
     pub fn down_for(&self, now: Instant) -> Duration {
-        if self.link.is_up() { Duration::ZERO } else { now.since(self.link.down_since) }
+        if self.conn.is_up() { Duration::ZERO } else { now.since(self.link.down_since) }
     }
 }
 

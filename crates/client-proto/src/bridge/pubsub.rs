@@ -291,7 +291,7 @@ impl<W> Bridge<W> {
             bytes: 0,
             room: None,
         };
-        self.link.is_up() || self.policy.admit(&self.situation(now, &order)) != Verdict::Fail
+        self.conn.is_up() || self.policy.admit(&self.situation(now, &order)) != Verdict::Fail
     }
 
     /// Whether the subscriber's last request is settled, and how. If it failed, its names are no longer subscribed.
@@ -391,7 +391,7 @@ impl<W> Bridge<W> {
         let Some(pubsub) = &mut self.pubsub else { return };
         let mut bytes = Vec::new();
         while pubsub.subscriptions.poll_command(&mut bytes) {
-            self.write.push_urgent(&bytes, [Flight::Subscriptions]);
+            self.conn.write.push_urgent(&bytes, [Flight::Subscriptions]);
             bytes.clear();
         }
     }
@@ -406,7 +406,7 @@ impl<W> Bridge<W> {
         };
         match push {
             Ok(push) => {
-                let generation = self.generation;
+                let generation = self.conn.generation;
                 let wakes = &mut self.wakes;
                 let is_known =
                     self.pubsub.as_mut().is_some_and(|pubsub| pubsub.on_push(generation, push, wakes));
@@ -420,7 +420,7 @@ impl<W> Bridge<W> {
     }
 
     fn protocol(&self) -> Proto {
-        self.link.info().map_or(Proto::Resp2, |info| info.protocol)
+        self.conn.info().map_or(Proto::Resp2, |info| info.protocol)
     }
 
     /// Whether this is a connection on which the server accepts little but subscriptions.
@@ -438,7 +438,7 @@ impl<W> Bridge<W> {
             BatchReply::NeedMore => {}
             BatchReply::Misaligned => self.desync(now, ProtocolError::Misaligned),
             BatchReply::Done(refused) => {
-                self.in_flight.pop_front();
+                self.conn.in_flight.pop_front();
                 for refused in refused {
                     self.subscription_refused(now, &refused);
                 }

@@ -276,15 +276,15 @@ impl<W> Bridge<W> {
     /// The state at `now`.
     pub fn snapshot(&self, now: Instant) -> Snapshot {
         Snapshot {
-            link: self.link.state(),
-            generation: self.generation,
-            info: self.link.info().cloned(),
+            link: self.conn.state(),
+            generation: self.conn.generation,
+            info: self.conn.info().cloned(),
             down: self.down(now),
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
             room_waiters: self.room.len(),
-            in_flight_commands: self.in_flight.len(),
-            in_flight_bytes: self.in_flight_bytes,
+            in_flight_commands: self.conn.in_flight.len(),
+            in_flight_bytes: self.conn.in_flight_bytes,
             delayed_commands: self.delayed.len(),
             log_bytes: self.log.held(),
             slots: self.slots.len(),

@@ -136,7 +136,7 @@ impl<W> Bridge<W> {
         if !is_promised && (self.room.has_waiters() || !self.has_room(order.bytes)) {
             return refuse(ErrorKind::BacklogFull { bytes_max: self.config.backlog_bytes_max });
         }
-        if self.link.is_up() {
+        if self.conn.is_up() {
             return Ok(());
         }
         let situation = self.situation(now, order);

@@ -379,7 +379,7 @@ fn a_backlog_is_flushed_in_growing_windows() {
     assert!(second > first + first / 2, "{second}");
     let mut left = 1000 - answered;
     while left > 0 {
-        let in_flight = rig.bridge.in_flight.len();
+        let in_flight = rig.bridge.conn.in_flight.len();
         rig.reply(&b":1\r\n".repeat(in_flight));
         left -= in_flight;
         rig.write(usize::MAX);

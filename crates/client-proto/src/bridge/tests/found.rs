@@ -319,7 +319,7 @@ fn dead_work_behind_a_slow_answer_is_given_back() {
         let mut sent = String::new();
         for answered in kept {
             sent.push_str(&String::from_utf8(rig.write(usize::MAX)).unwrap());
-            rig.reply(&b":1\r\n".repeat(rig.bridge.in_flight.len()));
+            rig.reply(&b":1\r\n".repeat(rig.bridge.conn.in_flight.len()));
             assert_eq!(rig.outcome(answered), integer(1));
         }
         assert_eq!((sent.matches("kept").count(), sent.contains(&big)), (100, false));
