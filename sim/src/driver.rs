@@ -21,7 +21,7 @@ impl World {
     pub(crate) fn schedule_owner(&mut self) {
         let is_dial_due = self.bridge.link_state() == LinkState::Waiting;
         let mut due = self.bridge.poll_timeout();
-        if self.bridge.wants_write() && self.writer.is_none() {
+        if self.bridge.wants_write(self.bridge.generation()) && self.writer.is_none() {
             let at = self.write_again_at;
             due = Some(due.map_or(at, |due| due.min(at)));
         }
@@ -51,7 +51,7 @@ impl World {
     fn has_unwanted_sockets(&self) -> bool {
         self.conns
             .iter()
-            .any(|(generation, conn)| conn.is_open && !self.bridge.is_serving(Generation(*generation)))
+            .any(|(generation, conn)| conn.is_open && !self.bridge.is_wanted(Generation(*generation)))
     }
 
     /// One run of the task that owns the socket.
@@ -74,7 +74,7 @@ impl World {
         let unwanted: Vec<u64> = self
             .conns
             .iter()
-            .filter(|(generation, conn)| conn.is_open && !self.bridge.is_serving(Generation(**generation)))
+            .filter(|(generation, conn)| conn.is_open && !self.bridge.is_wanted(Generation(**generation)))
             .map(|(generation, _)| *generation)
             .collect();
         for generation in unwanted {
@@ -127,7 +127,7 @@ impl World {
             Ok(()) => {
                 self.conns
                     .insert(generation, Conn::new(self.now, self.is_calm && self.busy_until <= self.now));
-                self.bridge.opened(self.now, Generation(generation));
+                self.bridge.opened(self.now, Generation(generation), None);
             }
             Err(error) => self.bridge.dial_failed(self.now, Generation(generation), error),
         }
@@ -160,7 +160,7 @@ impl World {
         if self.writer.is_some() {
             return;
         }
-        let Some(batch) = self.bridge.take_write(self.now) else { return };
+        let Some(batch) = self.bridge.take_write(self.now, self.bridge.generation()) else { return };
         let generation = batch.generation().0;
         let bytes: Vec<u8> = batch.slices().flatten().copied().collect();
         self.trace.line(self.now, format_args!("take_write g{generation} {} bytes", bytes.len()));
@@ -268,7 +268,7 @@ impl World {
         if conn.down.is_dead || (!conn.is_open && !is_read_late) {
             return;
         }
-        let is_stale = !self.bridge.is_serving(Generation(generation));
+        let is_stale = !self.bridge.is_wanted(Generation(generation));
         conn.input.extend_from_slice(bytes);
         let mut frames = Vec::new();
         let broken = loop {
@@ -329,7 +329,7 @@ impl World {
         let old = Generation(generation);
         match late {
             Late::Lost => self.bridge.lost(self.now, old, LostCause::Reset),
-            Late::Opened => self.bridge.opened(self.now, old),
+            Late::Opened => self.bridge.opened(self.now, old, None),
             Late::DialFailed => self.bridge.dial_failed(self.now, old, io::ErrorKind::TimedOut),
             Late::Broken => self.bridge.broken(self.now, old, FrameError::Streamed),
         }

@@ -243,7 +243,7 @@ impl World {
 
     /// A reply that nobody asked for. Only while no command has left whole: otherwise no client can tell.
     fn extra_reply(&mut self, generation: u64) {
-        let is_up = self.bridge.info().is_some() && self.bridge.is_serving(Generation(generation));
+        let is_up = self.bridge.info().is_some() && self.bridge.is_wanted(Generation(generation));
         let in_flight = self.bridge.snapshot(self.now).in_flight_commands;
         let Some(conn) = self.conns.get_mut(&generation) else { return };
         let has_sent_none =

@@ -40,8 +40,10 @@ mod deliver;
 mod diagnose;
 mod event_text;
 mod flush;
+mod handoff;
 mod json;
 mod link;
+mod maintenance;
 mod marks;
 mod pubsub;
 mod report;
@@ -62,17 +64,20 @@ use crate::command::{Flags, Reply};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
+use crate::handoff::Handoff;
 use crate::handshake::HandshakeConfig;
 use crate::liveness::LivenessConfig;
+use crate::maintenance::Windows;
 use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
 use crate::server_error::ServerError;
 use crate::slab::{Slab, Slotted, Ticket};
 
 pub use flush::{Batch, Flush};
+pub use handoff::HandoffDial;
 pub use link::LinkState;
 pub use pubsub::PubSubConfig;
-pub use report::{Counters, Event, Snapshot};
+pub use report::{AttemptError, Counters, Event, HandoffEvent, MaintenanceEvent, Snapshot};
 pub use room::RoomTicket;
 pub use submit::Submitted;
 
@@ -188,6 +193,8 @@ enum Flight {
     Expired {
         replies: u32,
         len: u32,
+        /// The lower half of the position at which it ends.
+        end: u32,
     },
     /// A liveness probe or a fence: any reply but an error shows that the peer lives.
     Probe,
@@ -215,6 +222,7 @@ pub struct Bridge<W> {
     queue_old: usize,
     /// The connection that commands go to. Others are there only while the endpoint moves.
     conn: conn::Conn,
+    others: handoff::Others,
     /// The latest connection's number.
     last_generation: Generation,
     /// Bytes of commands whose last byte the kernel has not taken.
@@ -233,6 +241,7 @@ pub struct Bridge<W> {
     budget: RetryBudget,
     room: room::Room<W>,
     clock: clock::Clock,
+    moves: Box<maintenance::Moves>,
     wakes: Vec<W>,
     report: report::Report,
     is_closed: bool,
@@ -273,6 +282,7 @@ impl<W> Bridge<W> {
             queue_removed: 0,
             queue_old: 0,
             conn: conn::Conn::new(now, conn::Role::Serving, liveness),
+            others: handoff::Others::default(),
             last_generation: Generation::default(),
             unsent_bytes: 0,
             delayed: Vec::new(),
@@ -286,6 +296,11 @@ impl<W> Bridge<W> {
             budget,
             room: room::Room::default(),
             clock: clock::Clock::new(now),
+            moves: Box::new(maintenance::Moves::new(
+                Handoff::new(config.handoff),
+                Windows::new(config.windows),
+                now,
+            )),
             wakes: Vec::new(),
             report: report::Report::new(config.events_max),
             is_closed: false,
@@ -319,7 +334,8 @@ impl<W> Bridge<W> {
 
     /// Whether this command's reply is the next to come.
     pub fn is_next(&self, ticket: Ticket) -> bool {
-        matches!(self.conn.in_flight.front(), Some(Flight::Command(next)) if *next == ticket)
+        let is_first = |flight: &Flight| matches!(flight, Flight::Command(next) if *next == ticket);
+        self.conns().any(|conn| conn.in_flight.front().is_some_and(is_first))
     }
 
     /// Gives a command up. What was not handed to a writer is withdrawn and never sent; what was is answered in its
@@ -398,10 +414,14 @@ impl<W> Bridge<W> {
     /// where it is: the kernel's progress is counted in its positions.
     fn compact(&mut self) {
         const SLACK_BYTES: usize = 1024 * 1024;
-        if self.log.held() < 2 * (self.unsent_bytes + self.conn.in_flight_bytes) + SLACK_BYTES {
+        if self.log.held() < 2 * (self.unsent_bytes + self.conn.in_flight_bytes) + SLACK_BYTES
+            || !self.others.is_empty()
+        {
+            // A handoff is over soon.
             return;
         }
-        let is_none_handed = self.conn.in_flight.is_empty() && !self.conn.write.is_busy() && !self.log.is_out();
+        let is_none_handed =
+            self.conn.in_flight.is_empty() && !self.conn.write.is_busy() && !self.log.is_out();
         if !is_none_handed && self.queue_old > 0 {
             // What waited through an outage lies before what was handed out.
             return;
@@ -465,19 +485,37 @@ impl<W> Bridge<W> {
             Some(State::Pending(pending)) => Some(pending.end - u64::from(pending.len)),
             _ => None,
         };
-        let in_flight = || {
-            self.conn.in_flight.iter().find_map(|flight| match flight {
+        let first_of = |conn: &conn::Conn| {
+            conn.in_flight.iter().find_map(|flight| match flight {
                 Flight::Command(ticket) => start(ticket.index()),
                 _ => None,
             })
         };
+        let in_flight = || {
+            if self.others.is_empty() {
+                first_of(&self.conn)
+            } else {
+                self.conns().filter_map(first_of).min()
+            }
+        };
         let queued = || self.queue.iter().find_map(|index| start(*index));
-        // What waited through an outage lies before what overtakes it.
-        let first =
-            if self.queue_old > 0 { queued().or_else(in_flight) } else { in_flight().or_else(queued) };
+        // What waited through an outage, or for its keys, lies before what overtakes it.
+        let first = if self.queue_old > 0 || !self.others.is_empty() {
+            [queued(), in_flight()].into_iter().flatten().min()
+        } else {
+            in_flight().or_else(queued)
+        };
         let first = first.unwrap_or_else(|| self.log.end());
         let postponed = self.postponed.iter().filter_map(|(ticket, _)| start(ticket.index())).min();
         postponed.map_or(first, |postponed| postponed.min(first))
+    }
+
+    /// Where the first command in the queue begins.
+    fn queue_start(&self) -> Option<u64> {
+        self.queue.iter().find_map(|index| match self.slots.at(*index).map(|slot| &slot.state) {
+            Some(State::Pending(pending)) => Some(pending.end - u64::from(pending.len)),
+            _ => None,
+        })
     }
 
     /// Whether [`Bridge::take_wakes`] has somebody.
@@ -500,6 +538,7 @@ impl<W> Bridge<W> {
             return;
         }
         self.is_closed = true;
+        self.drop_successor();
         self.look_around(now);
         for delayed in std::mem::take(&mut self.delayed) {
             self.fail(now, delayed.index, ErrorKind::Closed, Stage::Queued);
@@ -536,7 +575,7 @@ impl<W> Bridge<W> {
 
     /// Whether nothing waits for anything.
     pub fn is_idle(&self) -> bool {
-        self.conn.in_flight.is_empty()
+        self.conns().all(|conn| conn.in_flight.is_empty())
             && self.queue.len() == self.queue_removed
             && self.delayed.is_empty()
             && self.postponed.is_empty()

@@ -69,6 +69,11 @@ impl Part {
         Self { start: None, block: 0, data: PartData::Own(bytes), range }
     }
 
+    /// Whether these are bytes of commands; the connection's own have no position.
+    pub(crate) const fn has_position(&self) -> bool {
+        self.start.is_some()
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.data {
             PartData::Own(bytes) => &bytes[self.range.clone()],

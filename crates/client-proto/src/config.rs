@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use towline_admission::BackoffConfig;
 
+use crate::handoff::{HandoffConfig, HandoffOrder};
+use crate::maintenance::WindowConfig;
+
 /// Bounds and times of one [`crate::Bridge`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -36,6 +39,18 @@ pub struct Config {
     /// The first and the longest wait before a command is sent again that the server refused without running it
     /// (`LOADING`, `TRYAGAIN`, …). Doubled each time. Default 10 ms and 500 ms.
     pub refused_wait: (Duration, Duration),
+    /// Whether the connection hands over to a successor when the server says that it moves. Default: yes. A connection
+    /// that holds what cannot move (watched keys) does not; see [`crate::Bridge::moving_until`].
+    pub hands_off: bool,
+    /// Which commands wait for those that are still unanswered on the old connection. Default
+    /// [`HandoffOrder::Strict`].
+    pub handoff_order: HandoffOrder,
+    /// Times of a handoff.
+    pub handoff: HandoffConfig,
+    /// How long deadlines are relaxed while the server is busy with itself.
+    pub windows: WindowConfig,
+    /// Whether the endpoint is configured by a name, which may lead somewhere else by and by. Default: no.
+    pub endpoint_is_name: bool,
     /// Guards that the simulator turns off, one at a time, to see that it notices.
     #[doc(hidden)]
     pub guards: Guards,
@@ -53,6 +68,11 @@ impl Default for Config {
             events_max: 1024,
             backoff: BackoffConfig::CLIENT,
             refused_wait: (Duration::from_millis(10), Duration::from_millis(500)),
+            hands_off: true,
+            handoff_order: HandoffOrder::default(),
+            handoff: HandoffConfig::default(),
+            windows: WindowConfig::default(),
+            endpoint_is_name: false,
             guards: Guards::default(),
         }
     }
@@ -105,6 +125,10 @@ pub struct Guards {
     pub window: bool,
     /// A backlog begins to leave in a small window.
     pub pace: bool,
+    /// A successor sends nothing before the connection that it replaces has answered.
+    pub strict_hold: bool,
+    /// A connection that ends during a planned move is no outage to the policy.
+    pub planned_shield: bool,
 }
 
 impl Default for Guards {
@@ -124,6 +148,8 @@ impl Default for Guards {
             expired_place: true,
             window: true,
             pace: true,
+            strict_hold: true,
+            planned_shield: true,
         }
     }
 }

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! start(config) --bytes--> AUTH, HELLO, SELECT, READONLY, CLIENT SETNAME, CLIENT SETINFO x2, CLIENT ID,
-//!                          extra commands, PING token
+//!                          CLIENT MAINT_NOTIFICATIONS, extra commands, PING token
 //!                              |
 //!                          on_frame, one reply at a time
 //!                              |
@@ -20,7 +20,7 @@
 //!   [`HandshakeError::AuthUnanswered`] instead of a timeout.
 //! * The tracer, a `PING` with a token that no other reply can contain, proves that replies line up. It is `PING`
 //!   and not `ECHO` because a server that is loading, or a replica without its primary, refuses only the former.
-//! * Pushes in between are skipped: nobody has asked for any yet.
+//! * Pushes in between are skipped. Those that matter, notifications of maintenance, are read by the bridge.
 
 mod config;
 mod error;
@@ -36,7 +36,7 @@ use towline_sansio::Instant;
 
 use crate::server_error::{ServerClass, ServerError};
 
-pub use config::{Credentials, ExtraCommand, HandshakeConfig, Peer, ProtocolChoice};
+pub use config::{Credentials, ExtraCommand, HandshakeConfig, MaintenanceRequest, Peer, ProtocolChoice};
 pub use error::{HandshakeError, Step};
 pub use reauth::{ReAuth, ReAuthProgress};
 
@@ -52,6 +52,8 @@ pub struct Handshake {
     database: u32,
     /// Extra commands whose refusal ends the attempt, by their places.
     required: Vec<u16>,
+    /// Whether notifications of maintenance are required.
+    needs_maintenance: bool,
     ready: Ready,
 }
 
@@ -73,6 +75,8 @@ pub struct Ready {
     pub protocol: Proto,
     /// The connection's number on the server, for `CLIENT UNBLOCK` and `CLIENT KILL`.
     pub client_id: Option<i64>,
+    /// Whether the server announces its maintenance on this connection.
+    pub has_maintenance: bool,
     /// What the server told about itself.
     pub server: ServerInfo,
     /// Commands that the server refused although the connection is usable without them.
@@ -141,6 +145,15 @@ impl Handshake {
             }
             batch.add(Step::ClientId, &["CLIENT", "ID"]);
         }
+        let maintenance =
+            config.maintenance.filter(|_| is_server && config.protocol != ProtocolChoice::Resp2);
+        if let Some(request) = maintenance {
+            let mut args = vec!["CLIENT", "MAINT_NOTIFICATIONS", "ON"];
+            args.extend(
+                request.moving_endpoint_type.map(|form| ["moving-endpoint-type", form]).iter().flatten(),
+            );
+            batch.add(Step::Maintenance, &args);
+        }
         let mut required = Vec::new();
         for (index, extra) in (0_u16..).zip(&config.extra) {
             batch.add(Step::Extra(index), &extra.args);
@@ -158,6 +171,7 @@ impl Handshake {
             protocol: config.protocol,
             database: config.database,
             required,
+            needs_maintenance: config.maintenance.is_some_and(|request| request.is_required),
             ready: Ready::default(),
         }
     }
@@ -189,6 +203,8 @@ impl Handshake {
                 self.answered += 1;
                 if self.answered < self.steps.len() {
                     Progress::NeedMore
+                } else if self.needs_maintenance && !self.ready.has_maintenance {
+                    Progress::Failed(HandshakeError::NoMaintenance)
                 } else {
                     Progress::Ready(Box::new(std::mem::take(&mut self.ready)))
                 }
@@ -217,6 +233,11 @@ impl Handshake {
                 self.ready.client_id = Some(*id);
                 true
             }
+            (Step::Maintenance, frame) if is_ok(frame) => {
+                // Where the server speaks RESP2 it cannot push, whatever it says.
+                self.ready.has_maintenance = self.ready.protocol == Proto::Resp3;
+                true
+            }
             (Step::Extra(_), _) => true,
             (Step::Hello | Step::ClientId, _) => false,
             (_, frame) => is_ok(frame),
@@ -229,6 +250,7 @@ impl Handshake {
         let may_go_on = match step {
             Step::Hello => self.protocol != ProtocolChoice::Resp3,
             Step::Select => false,
+            Step::Maintenance => !self.needs_maintenance,
             Step::Extra(index) => !self.required.contains(&index),
             _ => true,
         };

@@ -21,7 +21,8 @@ mod slab;
 pub mod subscriptions;
 
 pub use bridge::{
-    Batch, Bridge, Counters, Event, Flush, LinkState, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
+    AttemptError, Batch, Bridge, Counters, Event, Flush, HandoffDial, HandoffEvent, LinkState,
+    MaintenanceEvent, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
 };
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};
@@ -30,8 +31,8 @@ pub use diagnosis::{Blame, Diagnosis, Down, HeadOfLine, Trouble};
 pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;
 pub use handshake::{
-    Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, Peer, Progress, ProtocolChoice,
-    ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
+    Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, MaintenanceRequest, Peer,
+    Progress, ProtocolChoice, ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
 };
 pub use keys::{KeysIn, keys_in};
 pub use liveness::{Act, Liveness, LivenessConfig, Opinion, REARMS_MAX, SecondOpinion};

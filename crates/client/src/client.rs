@@ -169,10 +169,14 @@ pub(crate) fn start_engine(
     life: Life,
 ) -> Result<(Arc<Engine>, broadcast::Sender<Event>), OptionsError> {
     let now = clock::now();
+    let mut config = options.engine_config().clone();
+    // What a leased connection is about cannot move: its owner waits, or begins again on another one.
+    config.hands_off = life == Life::Reconnects;
+    config.endpoint_is_name = options.is_target_named();
     let parts = Parts {
-        config: options.engine_config().clone(),
+        config,
         policy: options.policy(),
-        handshake: options.handshake(None, options.dial_timeout()),
+        handshake: options.handshake(None, options.dial_timeout(), None),
         liveness: *options.liveness_config(),
         budget: RetryBudget::new(now, *options.retry_budget_config()),
         seed: RandomState::new().hash_one(now),

@@ -1,49 +1,33 @@
-//! The owner of a connection: dials, reads, writes what callers leave, and keeps time.
+//! The owner of an endpoint's connections: dials, reads, writes what callers leave, and keeps time.
 //!
-//! Owns the socket's reading half, the read buffer, the timer. Makes no decision: what to do comes from the bridge.
+//! Owns the sockets' reading halves, the dials under way, the timer. Makes no decision: what to do comes from the
+//! bridge. There is one connection, except while the endpoint moves: then its successor is made ready beside it, and
+//! what was left is read until it has answered.
+//!
 //! Reading is always armed: nothing here waits for a write without polling reads, so that a peer which stops reading
 //! until its own output is taken cannot deadlock with us.
 
-use std::future::{Future, poll_fn};
-use std::io::{self, IoSlice};
-use std::pin::{Pin, pin};
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+mod connection;
+mod dial;
 
-use bytes::{BufMut, BytesMut};
-use tokio::io::{AsyncReadExt, AsyncWrite};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::{Arc, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
 use tokio::sync::broadcast;
-use towline_client_proto::{Batch, Credentials, Event, Generation, HandshakeConfig, LinkState, LostCause};
-use towline_resp::frame::{Decoder, Frame};
+use towline_client_proto::{Credentials, Event, Generation, LinkState, LostCause};
 
 use crate::clock;
 use crate::credentials::CredentialsProvider;
-use crate::dialing::{DialRight, Dialing};
-use crate::engine::{Engine, State, Written, finish_write, write_batch};
+use crate::engine::{Engine, State, finish_write};
 use crate::opinion::{self, Asking};
 use crate::options::ConnectOptions;
 use crate::timer::Timer;
-use crate::transport::{ConnectError, Connector, Stream};
+use crate::transport::Connector;
 
-/// Room for one read. Some hundred small replies; larger reads gain nothing on the way through one core's cache.
-const READ_BYTES: usize = 32 * 1024;
-
-/// With less room than this the buffer is renewed before a read.
-const READ_BYTES_MIN: usize = 4 * 1024;
-
-/// A body of this size gets a buffer of its own, of exactly its size.
-const LARGE_BYTES_MIN: usize = 64 * 1024;
-
-/// The most that is reserved for a body before its bytes come. Reserved is not used: the pages come with the bytes.
-const CLAIM_BYTES_MAX: usize = 128 * 1024 * 1024;
-
-/// A socket that came late in its dial's time still gets this long for its handshake, or the dial's whole time if that is
-/// shorter.
-const HANDSHAKE_TIME_MIN: Duration = Duration::from_millis(500);
-
-/// Frames given to the bridge at once.
-const FRAMES_MAX: usize = 512;
+use connection::{Connection, FRAMES_MAX};
+use dial::{Dial, Dialed};
 
 /// Rounds of reading and writing before other tasks get a turn.
 const ROUNDS_MAX: usize = 16;
@@ -63,6 +47,9 @@ pub(crate) struct Owner {
     rotation: Option<Rotation>,
     /// A fresh connection that is asked about the present one's silence.
     opinion: Option<(Generation, Asking)>,
+    /// One, while nothing moves.
+    connections: Vec<Connection>,
+    dials: Vec<Dial>,
     life: Life,
 }
 
@@ -86,30 +73,6 @@ fn rotation(provider: Arc<dyn CredentialsProvider>, known: Credentials) -> Rotat
     })
 }
 
-/// What a dial yields.
-struct Dialed {
-    stream: Stream,
-    right: DialRight,
-    handshake: HandshakeConfig,
-}
-
-/// One open connection.
-struct Connection {
-    generation: Generation,
-    stream: Stream,
-    buffer: BytesMut,
-    decoder: Decoder,
-    frames: Vec<Frame>,
-    /// The buffer was made for a large body: it is read to its end and not beyond, so that it need not grow.
-    is_exact: bool,
-    /// The other tasks were let go first, so that they submit what they have.
-    has_yielded: bool,
-    /// The stream has taken bytes that it may still hold back.
-    needs_flush: bool,
-    /// The right to dial, kept until the handshake is through.
-    right: Option<DialRight>,
-}
-
 /// What one attempt to write came to.
 enum Wrote {
     /// There was nothing to write.
@@ -119,6 +82,28 @@ enum Wrote {
     Blocked,
     /// Other tasks go first; this one is woken again.
     Yielded,
+}
+
+/// What one look at a connection came to.
+enum Served {
+    /// Neither side has anything for the other; the task is woken when one has.
+    Idle,
+    /// The kernel takes no more.
+    Blocked,
+    Some,
+    /// Other tasks go first; this one is woken again.
+    Yielded,
+    /// It is over.
+    Over,
+}
+
+/// What there is to do when no connection has anything.
+enum Rest {
+    Sleep,
+    /// Something has come due.
+    Again,
+    /// The bridge has ended.
+    Finished,
 }
 
 impl Owner {
@@ -140,110 +125,210 @@ impl Owner {
             wakes: Vec::new(),
             rotation: None,
             opinion: None,
+            connections: Vec::new(),
+            dials: Vec::new(),
             life,
         }
     }
 
     /// Serves until the bridge has ended.
     pub(crate) async fn run(mut self) {
-        while let Some(generation) = poll_fn(|cx| self.poll_idle(cx)).await {
-            let Some(dialed) = self.dial(generation).await else { continue };
-            let mut connection = self.open(generation, dialed);
-            poll_fn(|cx| self.poll_serve(cx, &mut connection)).await;
+        poll_fn(|cx| self.poll_turn(cx)).await;
+        while let Some(connection) = self.connections.pop() {
             self.shut(connection);
-            if self.life == Life::OneConnection && poll_fn(|cx| self.poll_was_up(cx)).await {
-                break;
-            }
         }
         self.settle();
     }
 
-    /// Whether any connection has been ready. Waits until the loss of the last one is settled, for which a caller may
-    /// have to give bytes back.
-    fn poll_was_up(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
-        let engine = Arc::clone(&self.engine);
-        let mut state = engine.lock();
-        if matches!(state.bridge.link_state(), LinkState::Up | LinkState::Shaking) {
-            state.owner = Some(cx.waker().clone());
-            return Poll::Pending;
+    /// One turn of the task: reads, writes, dials and keeps time until there is nothing left to do for now.
+    fn poll_turn(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.poll_rotation(cx);
+        self.poll_opinion(cx);
+        for _ in 0..ROUNDS_MAX {
+            let mut is_busy = self.poll_dials(cx);
+            let mut is_blocked = false;
+            let mut at = 0;
+            while at < self.connections.len() {
+                match self.poll_connection(cx, at) {
+                    Served::Idle => {}
+                    Served::Blocked => is_blocked = true,
+                    Served::Some => is_busy = true,
+                    Served::Yielded => {
+                        cx.waker().wake_by_ref();
+                        return Poll::Pending;
+                    }
+                    Served::Over => {
+                        let connection = self.connections.remove(at);
+                        self.shut(connection);
+                        is_busy = true;
+                        continue;
+                    }
+                }
+                at += 1;
+            }
+            if is_busy {
+                continue;
+            }
+            match self.rest(cx, is_blocked) {
+                Rest::Again => {}
+                Rest::Sleep => return Poll::Pending,
+                Rest::Finished => return Poll::Ready(()),
+            }
         }
-        let was_up = state.bridge.counters().connections > 0;
-        self.publish(state);
-        Poll::Ready(was_up)
-    }
-
-    /// Waits until a dial is due. `None` when the bridge has ended.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<Generation>> {
-        let engine = Arc::clone(&self.engine);
-        let now = clock::now();
-        let mut state = engine.lock();
-        state.bridge.handle_timeout(now);
-        if state.bridge.is_finished() {
-            return Poll::Ready(None);
-        }
-        let dial = state.bridge.poll_dial(now);
-        let timeout = state.bridge.poll_timeout();
-        state.owner = Some(cx.waker().clone());
-        state.sleeps_until = self.timer.until(timeout);
-        self.publish(state);
-        if dial.is_some() {
-            return Poll::Ready(dial);
-        }
-        self.timer.arm(timeout, cx);
+        cx.waker().wake_by_ref();
         Poll::Pending
     }
 
-    /// Dials, while time goes on for what waits.
-    async fn dial(&mut self, generation: Generation) -> Option<Dialed> {
-        let attempt = attempt(Arc::clone(&self.target_key), self.connector.clone(), self.options.clone());
-        let mut attempt = pin!(attempt);
-        let result = poll_fn(|cx| {
-            if let Poll::Ready(result) = attempt.as_mut().poll(cx) {
-                return Poll::Ready(Some(result));
+    /// Reads once and writes once.
+    fn poll_connection(&mut self, cx: &mut Context<'_>, at: usize) -> Served {
+        let connection = &mut self.connections[at];
+        let generation = connection.generation;
+        let has_read = match connection.poll_read(cx) {
+            Poll::Ready(Ok(0)) => {
+                self.lose(generation, LostCause::Closed);
+                return Served::Over;
             }
-            // Nothing else is dialled meanwhile; what comes due are deadlines, and the end.
-            match self.poll_idle(cx) {
-                Poll::Ready(None) => Poll::Ready(None),
-                _ => Poll::Pending,
+            Poll::Ready(Ok(count)) => {
+                self.hand_over(at, count);
+                true
             }
-        })
-        .await?;
-        match result {
-            Ok(dialed) => Some(dialed),
-            Err(error) => {
-                let now = clock::now();
-                let engine = Arc::clone(&self.engine);
-                let mut state = engine.lock();
-                state.bridge.dial_failed(now, generation, error.io_kind());
-                state.last_dial_error = Some(Arc::new(error));
-                self.publish(state);
-                None
+            Poll::Ready(Err(error)) => {
+                self.lose(generation, LostCause::from(error.kind()));
+                return Served::Over;
             }
+            Poll::Pending => false,
+        };
+        if let Err(error) = self.connections[at].flush(cx) {
+            self.lose(generation, LostCause::from(error.kind()));
+            return Served::Over;
+        }
+        match self.poll_write(cx, at) {
+            Wrote::Yielded => Served::Yielded,
+            Wrote::Some => Served::Some,
+            _ if has_read => Served::Some,
+            Wrote::Blocked => Served::Blocked,
+            Wrote::Nothing => Served::Idle,
         }
     }
 
-    fn open(&mut self, generation: Generation, dialed: Dialed) -> Connection {
+    /// Looks at the time and at what the bridge wants before the task sleeps.
+    fn rest(&mut self, cx: &mut Context<'_>, is_blocked: bool) -> Rest {
+        let engine = Arc::clone(&self.engine);
+        let mut state = engine.lock();
+        let now = clock::now();
+        if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
+            state.bridge.handle_timeout(now);
+            if let Some(generation) = state.bridge.poll_second_opinion() {
+                self.ask(generation, cx);
+            }
+        }
+        if state.bridge.is_finished() || self.has_had_its_life(&state) {
+            self.publish(state);
+            return Rest::Finished;
+        }
+        let unwanted = self.connections.iter().position(|it| !state.bridge.is_wanted(it.generation));
+        if let Some(at) = unwanted {
+            self.publish(state);
+            let connection = self.connections.remove(at);
+            self.shut(connection);
+            return Rest::Again;
+        }
+        self.dials.retain(|dial| state.bridge.is_wanted(dial.generation()));
+        if self.begin_dials(&mut state) {
+            self.publish(state);
+            return Rest::Again;
+        }
+        // What a timeout asked for is written at once, unless the kernel blocks.
+        let wants_write = |it: &Connection| state.bridge.wants_write(it.generation);
+        if !is_blocked && self.connections.iter().any(wants_write) {
+            self.publish(state);
+            return Rest::Again;
+        }
+        let timeout = state.bridge.poll_timeout();
+        if !state.owner.as_ref().is_some_and(|owner| owner.will_wake(cx.waker())) {
+            state.owner = Some(cx.waker().clone());
+        }
+        state.sleeps_until = self.timer.until(timeout);
+        self.publish(state);
+        self.timer.arm(timeout, cx);
+        Rest::Sleep
+    }
+
+    /// Whether the one connection of this owner is over. The loss of it is settled first, for which a caller may have to
+    /// give bytes back.
+    fn has_had_its_life(&self, state: &State) -> bool {
+        self.life == Life::OneConnection
+            && self.connections.is_empty()
+            && state.bridge.counters().connections > 0
+            && !matches!(state.bridge.link_state(), LinkState::Up | LinkState::Shaking)
+    }
+
+    /// Begins the dials that are due.
+    fn begin_dials(&mut self, state: &mut State) -> bool {
+        let now = clock::now();
+        let mut has_begun = false;
+        if let Some(generation) = state.bridge.poll_dial(now) {
+            let target = state.bridge.reconnect_target(now);
+            self.dials.push(Dial::begin(
+                generation,
+                &target,
+                &self.connector,
+                &self.options,
+                &self.target_key,
+            ));
+            has_begun = true;
+        }
+        if let Some(dial) = state.bridge.poll_handoff_dial(now) {
+            let (generation, target) = (dial.generation, dial.target);
+            self.dials.push(Dial::begin(
+                generation,
+                &target,
+                &self.connector,
+                &self.options,
+                &self.target_key,
+            ));
+            has_begun = true;
+        }
+        has_begun
+    }
+
+    /// Sees what has come of the dials; whether any has ended.
+    fn poll_dials(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut has_ended = false;
+        let mut at = 0;
+        while at < self.dials.len() {
+            let Poll::Ready(result) = self.dials[at].poll(cx) else {
+                at += 1;
+                continue;
+            };
+            let dial = self.dials.swap_remove(at);
+            has_ended = true;
+            match result {
+                Ok(dialed) => self.open(dial.generation(), dialed),
+                Err(error) => {
+                    let engine = Arc::clone(&self.engine);
+                    let mut state = engine.lock();
+                    state.bridge.dial_failed(clock::now(), dial.generation(), error.io_kind());
+                    state.last_dial_error = Some(Arc::new(error));
+                    self.publish(state);
+                }
+            }
+        }
+        has_ended
+    }
+
+    fn open(&mut self, generation: Generation, dialed: Dialed) {
         let Dialed { stream, right, handshake } = dialed;
         self.opinion = None;
         let known = handshake.credentials.clone().zip(self.options.provider().cloned());
         self.rotation = known.map(|(known, provider)| rotation(provider, known));
+        let peer = stream.peer_addr();
+        self.connections.push(Connection::new(generation, stream, right));
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
         state.bridge.set_handshake(handshake);
-        state.bridge.opened(clock::now(), generation);
-        state.writer = stream.write_side().cloned();
+        state.bridge.opened(clock::now(), generation, peer);
         self.publish(state);
-        Connection {
-            generation,
-            stream,
-            buffer: BytesMut::new(),
-            decoder: Decoder::default(),
-            frames: Vec::new(),
-            is_exact: false,
-            has_yielded: false,
-            needs_flush: false,
-            right: Some(right),
-        }
     }
 
     /// Speaks `AUTH` again when the credentials have changed. A provider that has none to give is asked again by the
@@ -276,73 +361,11 @@ impl Owner {
         cx.waker().wake_by_ref();
     }
 
-    /// Reads and writes until the connection is over.
-    fn poll_serve(&mut self, cx: &mut Context<'_>, connection: &mut Connection) -> Poll<()> {
-        let engine = Arc::clone(&self.engine);
-        self.poll_rotation(cx);
-        self.poll_opinion(cx);
-        for _ in 0..ROUNDS_MAX {
-            let has_read = match connection.poll_read(cx) {
-                Poll::Ready(Ok(0)) => {
-                    self.lose(connection.generation, LostCause::Closed);
-                    return Poll::Ready(());
-                }
-                Poll::Ready(Ok(count)) => {
-                    self.hand_over(connection, count);
-                    true
-                }
-                Poll::Ready(Err(error)) => {
-                    self.lose(connection.generation, LostCause::from(error.kind()));
-                    return Poll::Ready(());
-                }
-                Poll::Pending => false,
-            };
-            if let Err(error) = connection.flush(cx) {
-                self.lose(connection.generation, LostCause::from(error.kind()));
-                return Poll::Ready(());
-            }
-            let wrote = self.poll_write(cx, connection);
-            if matches!(wrote, Wrote::Yielded) {
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
-            }
-            if has_read || matches!(wrote, Wrote::Some) {
-                continue;
-            }
-            let mut state = engine.lock();
-            let now = clock::now();
-            if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
-                state.bridge.handle_timeout(now);
-                if let Some(generation) = state.bridge.poll_second_opinion() {
-                    self.ask(generation, cx);
-                }
-            }
-            if !state.bridge.is_serving(connection.generation) || state.bridge.is_finished() {
-                self.publish(state);
-                return Poll::Ready(());
-            }
-            let timeout = state.bridge.poll_timeout();
-            // What a timeout asked for is written at once, unless the kernel blocks.
-            if state.bridge.wants_write() && !matches!(wrote, Wrote::Blocked) {
-                self.publish(state);
-                continue;
-            }
-            if !state.owner.as_ref().is_some_and(|owner| owner.will_wake(cx.waker())) {
-                state.owner = Some(cx.waker().clone());
-            }
-            state.sleeps_until = self.timer.until(timeout);
-            self.publish(state);
-            self.timer.arm(timeout, cx);
-            return Poll::Pending;
-        }
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-
     /// Decodes what was read, `bytes_read` of it just now, and gives it to the bridge.
-    fn hand_over(&mut self, connection: &mut Connection, mut bytes_read: usize) {
+    fn hand_over(&mut self, at: usize, mut bytes_read: usize) {
         let engine = Arc::clone(&self.engine);
         loop {
+            let connection = &mut self.connections[at];
             let broken = connection.decode();
             let is_more = connection.frames.len() == FRAMES_MAX;
             let now = clock::now();
@@ -354,24 +377,27 @@ impl Owner {
             if let Some(error) = broken {
                 state.bridge.broken(now, connection.generation, error);
             }
-            let is_through = state.bridge.link_state() != LinkState::Shaking;
+            let is_through = connection.right.is_some() && !state.bridge.is_shaking(connection.generation);
+            let right = if is_through { connection.right.take() } else { None };
             self.publish(state);
             // It answered. Whether we like the answer does not concern the target.
-            if is_through && let Some(right) = connection.right.take() {
+            if let Some(right) = right {
                 right.worked();
             }
             if !is_more || broken.is_some() {
                 break;
             }
         }
-        connection.trim();
+        self.connections[at].trim();
     }
 
     /// Writes one batch, if there is one.
-    fn poll_write(&mut self, cx: &mut Context<'_>, connection: &mut Connection) -> Wrote {
+    fn poll_write(&mut self, cx: &mut Context<'_>, at: usize) -> Wrote {
         let engine = Arc::clone(&self.engine);
+        let connection = &mut self.connections[at];
+        let generation = connection.generation;
         let mut state = engine.lock();
-        if !state.bridge.is_serving(connection.generation) || !state.bridge.wants_write() {
+        if !state.bridge.wants_write(generation) {
             return Wrote::Nothing;
         }
         if !connection.has_yielded && state.bridge.expects_more() {
@@ -380,13 +406,13 @@ impl Owner {
         }
         connection.has_yielded = false;
         let now = clock::now();
-        let Some(batch) = state.bridge.take_write(now) else { return Wrote::Nothing };
+        let Some(batch) = state.bridge.take_write(now, generation) else { return Wrote::Nothing };
         drop(state);
         let (batch, written) = connection.write(cx, batch);
         let mut state = engine.lock();
         finish_write(&mut state, now, batch, &written);
         if written.is_blocked {
-            state.bridge.write_blocked(now);
+            state.bridge.write_blocked(now, generation);
         }
         self.publish(state);
         if written.is_blocked { Wrote::Blocked } else { Wrote::Some }
@@ -406,8 +432,11 @@ impl Owner {
         }
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
-        state.writer = None;
-        let is_graceful = state.bridge.is_finished();
+        if state.writer.as_ref().is_some_and(|(generation, _)| *generation == connection.generation) {
+            state.writer = None;
+        }
+        // Of a connection that was left every reply was read: nothing is in the way of an orderly end.
+        let is_graceful = state.bridge.is_finished() || state.bridge.has_answered(connection.generation);
         self.publish(state);
         if let Some(side) = connection.stream.write_side()
             && !is_graceful
@@ -417,7 +446,8 @@ impl Owner {
     }
 
     /// Lets the lock go, then wakes whoever has something to see and tells what has happened.
-    fn publish(&mut self, mut state: std::sync::MutexGuard<'_, State>) {
+    fn publish(&mut self, mut state: MutexGuard<'_, State>) {
+        self.show_writer(&mut state);
         state.bridge.take_wakes(&mut self.wakes);
         let mut events = Vec::new();
         if state.bridge.has_events() {
@@ -426,6 +456,17 @@ impl Owner {
         drop(state);
         self.wakes.drain(..).for_each(Waker::wake);
         events.into_iter().for_each(|event| self.tell(event));
+    }
+
+    /// Callers may write to the connection that serves, and to no other.
+    fn show_writer(&self, state: &mut State) {
+        let serving = state.bridge.generation();
+        if state.writer.as_ref().is_some_and(|(generation, _)| *generation == serving) {
+            return;
+        }
+        let connection = self.connections.iter().find(|connection| connection.generation == serving);
+        let side = connection.and_then(|connection| connection.stream.write_side());
+        state.writer = side.map(|side| (serving, Arc::clone(side)));
     }
 
     fn tell(&self, event: Event) {
@@ -457,115 +498,10 @@ impl Drop for Owner {
         if state.is_ended {
             return;
         }
+        self.connections.clear();
         state.writer = None;
         state.bridge.kill(clock::now());
         drop(state);
         self.settle();
     }
 }
-
-/// One dial, with everything that must be asked first.
-async fn attempt(
-    key: Arc<str>,
-    connector: Connector,
-    options: ConnectOptions,
-) -> Result<Dialed, ConnectError> {
-    let target = options.target();
-    let failed =
-        |reason: String| ConnectError::Transport { target: target.clone(), source: io::Error::other(reason) };
-    let right = Dialing::of_process().right(&key).await.map_err(|full| failed(full.to_string()))?;
-    let begun = clock::now();
-    let credentials = match options.provider() {
-        Some(provider) => Some(provider.credentials().await.map_err(|error| failed(error.to_string()))?),
-        None => None,
-    };
-    let stream = match connector.connect(target, options.dial_timeout()).await {
-        Ok(stream) => stream,
-        Err(error) => {
-            right.failed();
-            return Err(error);
-        }
-    };
-    let left = options.dial_timeout().saturating_sub(clock::now().since(begun));
-    let least = HANDSHAKE_TIME_MIN.min(options.dial_timeout());
-    let handshake = options.handshake(credentials, left.max(least));
-    Ok(Dialed { stream, right, handshake })
-}
-
-impl Connection {
-    /// One read. The future of `read_buf` may be dropped at any time without losing bytes.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let missing = self.decoder.bytes_missing(self.buffer.len());
-        self.is_exact = missing > 0 && (self.is_exact || missing >= LARGE_BYTES_MIN);
-        let limit = if self.is_exact { self.make_room(missing) } else { usize::MAX };
-        if limit == usize::MAX && self.buffer.capacity() - self.buffer.len() < READ_BYTES_MIN {
-            self.buffer.reserve(READ_BYTES);
-        }
-        let mut room = (&mut self.buffer).limit(limit);
-        pin!(self.stream.read_buf(&mut room)).poll(cx)
-    }
-
-    /// A buffer for the rest of a large body, and nothing behind it. Returns how much may be read.
-    fn make_room(&mut self, missing: usize) -> usize {
-        let wanted = missing.min(CLAIM_BYTES_MAX.max(self.buffer.len()));
-        if self.buffer.capacity() - self.buffer.len() < wanted {
-            let mut exact = BytesMut::with_capacity(self.buffer.len() + wanted);
-            exact.extend_from_slice(&self.buffer);
-            self.buffer = exact;
-        }
-        wanted
-    }
-
-    /// Moves whole frames from the buffer to the list, until it is long.
-    fn decode(&mut self) -> Option<towline_resp::frame::FrameError> {
-        while self.frames.len() < FRAMES_MAX {
-            match self.decoder.decode(&mut self.buffer) {
-                Ok(Some(frame)) => self.frames.push(frame),
-                Ok(None) => break,
-                Err(error) => return Some(error),
-            }
-        }
-        None
-    }
-
-    /// An empty rest of a large buffer would keep all of it alive.
-    fn trim(&mut self) {
-        if self.buffer.is_empty() && self.decoder.is_idle() && self.buffer.capacity() == 0 {
-            self.buffer = BytesMut::new();
-        }
-    }
-
-    fn write(&mut self, cx: &mut Context<'_>, batch: Batch) -> (Batch, Written) {
-        let stream = &mut self.stream;
-        let (batch, mut written) = write_batch(batch, |pieces| poll_write(stream, cx, pieces));
-        self.needs_flush |= written.count > 0 && stream.needs_flush();
-        if let Err(error) = self.flush(cx)
-            && written.error.is_none()
-        {
-            written.error = Some(error);
-        }
-        (batch, written)
-    }
-
-    /// Pushes on what the stream holds back; if it cannot now, the task is woken when it can.
-    fn flush(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
-        if self.needs_flush
-            && let Poll::Ready(flushed) = Pin::new(&mut self.stream).poll_flush(cx)
-        {
-            self.needs_flush = false;
-            return flushed;
-        }
-        Ok(())
-    }
-}
-
-/// A vectored write as a function that blocks or not; if it does, the task is woken when the kernel takes bytes again.
-fn poll_write(stream: &mut Stream, cx: &mut Context<'_>, pieces: &[IoSlice<'_>]) -> io::Result<usize> {
-    match Pin::new(stream).poll_write_vectored(cx, pieces) {
-        Poll::Ready(result) => result,
-        Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests;

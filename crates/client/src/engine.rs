@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use towline_client_proto::{
-    Batch, Bridge, Encoder, Error, ErrorKind, Flush, LostCause, Order, Reply, RoomTicket, Ticket,
+    Batch, Bridge, Encoder, Error, ErrorKind, Flush, Generation, LostCause, Order, Reply, RoomTicket, Ticket,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -35,8 +35,8 @@ pub(crate) struct Engine {
 
 pub(crate) struct State {
     pub(crate) bridge: Bridge<Waker>,
-    /// Where callers may write themselves: present while a plain socket is open.
-    pub(crate) writer: Option<Arc<WriteSide>>,
+    /// Where callers may write themselves, and of which connection that is: present while a plain socket is open.
+    pub(crate) writer: Option<(Generation, Arc<WriteSide>)>,
     /// The owner of the connection, if it sleeps.
     pub(crate) owner: Option<Waker>,
     /// When the owner wakes up by itself; `None`: never.
@@ -123,21 +123,22 @@ impl Engine {
 
     /// Writes from the caller's own context.
     fn write_here(&self, now: Instant, mut state: MutexGuard<'_, State>) {
-        let Some(writer) = state.writer.clone() else { return wake_owner(state) };
-        let Some(batch) = state.bridge.take_write(now) else { return wake_in_time(state) };
+        let serving = state.bridge.generation();
+        let writer = state.writer.as_ref().filter(|(generation, _)| *generation == serving);
+        let Some((_, writer)) = writer.cloned() else { return wake_owner(state) };
+        let Some(batch) = state.bridge.take_write(now, serving) else { return wake_in_time(state) };
         state.bridge.counters_mut().writes_inline += 1;
         drop(state);
         let (batch, written) = write_batch(batch, |pieces| writer.try_write_vectored(pieces));
         let mut state = self.lock();
-        let generation = batch.generation();
         let is_done = finish_write(&mut state, now, batch, &written);
-        // A connection that was lost meanwhile is settled only now, and its owner waits for that.
-        let is_over = !state.bridge.is_serving(generation);
+        // A connection that was lost or left meanwhile is settled only now, and its owner waits for that.
+        let is_over = state.bridge.generation() != serving || !state.bridge.is_wanted(serving);
         if state.is_ended {
             return wake_finished(state);
         }
         // The bytes that left made room for others, whom the owner calls.
-        if !is_done || is_over || state.bridge.wants_write() || state.bridge.has_wakes() {
+        if !is_done || is_over || state.bridge.wants_write(serving) || state.bridge.has_wakes() {
             wake_owner(state);
         } else {
             wake_in_time(state);

@@ -8,13 +8,15 @@
 use crate::credentials::CredentialsProvider;
 use crate::transport::{Connector, Target, TcpOptions, TlsConfigError, TlsOptions, Transport};
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use towline_admission::{BackoffConfig, BackoffError};
+use towline_client_proto::handoff::HandoffOrder;
+use towline_client_proto::maintenance::{ConfiguredHost, EndpointType, MaintenanceMode, WindowConfig};
 use towline_client_proto::{
-    BacklogPolicy, Config, Credentials, Error, FlushOrder, HandshakeConfig, LivenessConfig, Peer, Policy,
-    ProtocolChoice, RetryBudgetConfig,
+    BacklogPolicy, Config, Credentials, Error, FlushOrder, HandshakeConfig, LivenessConfig,
+    MaintenanceRequest, Peer, Policy, ProtocolChoice, RetryBudgetConfig,
 };
 
 /// Makes a policy for each endpoint.
@@ -67,6 +69,8 @@ pub struct ConnectOptions {
     leased_max: usize,
     leased_idle_max: Duration,
     has_script_cache: bool,
+    maintenance: MaintenanceMode,
+    moving_endpoint_type: EndpointType,
 }
 
 #[derive(Clone)]
@@ -100,6 +104,8 @@ impl ConnectOptions {
             leased_max: 64,
             leased_idle_max: Duration::from_secs(30),
             has_script_cache: true,
+            maintenance: MaintenanceMode::default(),
+            moving_endpoint_type: EndpointType::default(),
         }
     }
 
@@ -277,6 +283,34 @@ impl ConnectOptions {
         self.has_script_cache = has_script_cache;
         self
     }
+
+    /// Whether the server is asked to announce its maintenance (`CLIENT MAINT_NOTIFICATIONS`), so that the client can
+    /// move to another endpoint before the present one closes. Default [`MaintenanceMode::Auto`]: asked, and nothing
+    /// is said if the server cannot.
+    pub const fn maintenance(mut self, mode: MaintenanceMode) -> Self {
+        self.maintenance = mode;
+        self
+    }
+
+    /// The form in which the server is to name an endpoint's successor. Default [`EndpointType::Auto`].
+    pub const fn moving_endpoint_type(mut self, form: EndpointType) -> Self {
+        self.moving_endpoint_type = form;
+        self
+    }
+
+    /// Which commands wait, while the client moves to another endpoint, for those that are not answered yet on the old
+    /// one. Default [`HandoffOrder::Strict`]: all of them, for one round trip.
+    pub const fn handoff_order(mut self, order: HandoffOrder) -> Self {
+        self.engine.handoff_order = order;
+        self
+    }
+
+    /// How long commands have at least, while the server has announced that it is busy with itself; a command's own
+    /// hard deadline is not touched. Default 10 s, as long as most clients give. `Duration::ZERO` relaxes nothing.
+    pub const fn relaxed_timeout(mut self, timeout: Duration) -> Self {
+        self.engine.windows = WindowConfig::from_relaxed(timeout);
+        self
+    }
 }
 
 /// What the engine reads.
@@ -359,8 +393,36 @@ impl ConnectOptions {
         }
     }
 
-    /// What to say at the start of a connection that has `left` of its dial's time.
-    pub fn handshake(&self, credentials: Option<Credentials>, left: Duration) -> HandshakeConfig {
+    /// What to ask of the server at `peer` about its maintenance.
+    fn maintenance_request(&self, peer: Option<SocketAddr>) -> Option<MaintenanceRequest> {
+        let host = match &self.target {
+            Target::Tcp { host, .. } if self.transport.is_none() => match host.parse::<IpAddr>() {
+                Ok(_) => ConfiguredHost::Ip,
+                Err(_) => ConfiguredHost::Name,
+            },
+            _ => ConfiguredHost::Path,
+        };
+        let is_required = match self.maintenance {
+            MaintenanceMode::Disabled => return None,
+            MaintenanceMode::Auto => false,
+            MaintenanceMode::Required => true,
+        };
+        let form = self.moving_endpoint_type.resolve(peer, self.tls.is_some(), host);
+        Some(MaintenanceRequest { moving_endpoint_type: form.wire(), is_required })
+    }
+
+    /// Whether the server is configured by a name, which may lead somewhere else by and by.
+    pub(crate) fn is_target_named(&self) -> bool {
+        matches!(&self.target, Target::Tcp { host, .. } if host.parse::<IpAddr>().is_err())
+    }
+
+    /// What to say at the start of a connection to `peer` that has `left` of its dial's time.
+    pub fn handshake(
+        &self,
+        credentials: Option<Credentials>,
+        left: Duration,
+        peer: Option<SocketAddr>,
+    ) -> HandshakeConfig {
         HandshakeConfig {
             protocol: self.protocol,
             peer: self.peer,
@@ -369,6 +431,7 @@ impl ConnectOptions {
             is_read_only: self.is_read_only,
             client_name: self.client_name.clone(),
             timeout: left,
+            maintenance: self.maintenance_request(peer),
             ..HandshakeConfig::default()
         }
     }
@@ -398,6 +461,9 @@ impl ConnectOptions {
             && !name.bytes().all(|byte| byte.is_ascii_graphic())
         {
             return Err(OptionsError::ClientName);
+        }
+        if self.maintenance == MaintenanceMode::Required && self.protocol == ProtocolChoice::Resp2 {
+            return Err(OptionsError::MaintenanceProtocol);
         }
         if self.engine.backlog_bytes_max == 0 {
             return Err(OptionsError::NoBacklog);
@@ -482,6 +548,8 @@ impl fmt::Debug for ConnectOptions {
             .field("leased_max", &self.leased_max)
             .field("leased_idle_max", &self.leased_idle_max)
             .field("has_script_cache", &self.has_script_cache)
+            .field("maintenance", &self.maintenance)
+            .field("moving_endpoint_type", &self.moving_endpoint_type)
             .finish()
     }
 }
@@ -528,6 +596,9 @@ pub enum OptionsError {
     /// Proxies without `HELLO` have no RESP3.
     #[error("RESP3 needs `HELLO`, which a `Peer::Proxy` does not know; use RESP2")]
     ProxyProtocol,
+    /// A RESP2 connection has no room for announcements.
+    #[error("`maintenance` is required, and announcements need RESP3")]
+    MaintenanceProtocol,
     /// Such proxies have one database.
     #[error("a `Peer::Proxy` has database 0 only, not {database}")]
     ProxyDatabase {
@@ -622,7 +693,7 @@ mod tests {
         let options =
             options().database(3).client_name("app").read_only(true).protocol(ProtocolChoice::Resp2);
         let credentials = Credentials::password("secret");
-        let handshake = options.handshake(Some(credentials.clone()), Duration::from_secs(1));
+        let handshake = options.handshake(Some(credentials.clone()), Duration::from_secs(1), None);
         assert_eq!(handshake.credentials, Some(credentials));
         assert_eq!((handshake.database, handshake.is_read_only), (3, true));
         assert_eq!(handshake.client_name.as_deref(), Some("app"));

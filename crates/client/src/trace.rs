@@ -29,7 +29,7 @@ pub(crate) fn command<F: Future>(_name: &[u8], future: F) -> F {
 #[cfg(feature = "tracing")]
 pub(crate) fn event(target: &str, event: &Event) {
     match event {
-        Event::Connected { .. } | Event::Closed => {
+        Event::Connected { .. } | Event::Closed | Event::Handoff(_) | Event::Maintenance(_) => {
             tracing::info!(target: TARGET, server = %target, "{event}")
         }
         _ => tracing::warn!(target: TARGET, server = %target, "{event}"),

@@ -17,6 +17,7 @@ use crate::transport::{Target, TlsOptions};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::time::Duration;
+use towline_client_proto::maintenance::MaintenanceMode;
 use towline_client_proto::{Credentials, Policy, ProtocolChoice};
 
 /// Port of a server when nothing else is said.
@@ -24,7 +25,7 @@ const PORT_DEFAULT: u16 = 6379;
 
 /// The options that a URL may have, for the error about one that it may not.
 const OPTIONS: &str = "protocol, db, user, pass, client_name, command_timeout, connect_timeout, backlog, \
-    server_name, ca_file, cert_file, key_file";
+    maintenance, server_name, ca_file, cert_file, key_file";
 
 /// What is wrong with a URL; the caller's to mend. Shows no part of it but the name of an option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -266,6 +267,7 @@ struct Query<'a> {
     command_timeout: Option<&'a str>,
     connect_timeout: Option<&'a str>,
     backlog: Option<&'a str>,
+    maintenance: Option<&'a str>,
     server_name: Option<&'a str>,
     ca_file: Option<&'a str>,
     cert_file: Option<&'a str>,
@@ -286,6 +288,7 @@ impl<'a> Query<'a> {
                 "command_timeout" => ("command_timeout", &mut out.command_timeout),
                 "connect_timeout" => ("connect_timeout", &mut out.connect_timeout),
                 "backlog" => ("backlog", &mut out.backlog),
+                "maintenance" => ("maintenance", &mut out.maintenance),
                 "server_name" => ("server_name", &mut out.server_name),
                 "ca_file" => ("ca_file", &mut out.ca_file),
                 "cert_file" => ("cert_file", &mut out.cert_file),
@@ -377,6 +380,19 @@ impl<'a> Query<'a> {
                 "queue" => Policy::Queue,
                 "fail-fast" => Policy::FailFast,
                 _ => return Err(UrlError::Value { name: "backlog", expected: "queue or fail-fast" }),
+            });
+        }
+        if let Some(value) = self.maintenance {
+            options = options.maintenance(match value {
+                "disabled" => MaintenanceMode::Disabled,
+                "auto" => MaintenanceMode::Auto,
+                "required" => MaintenanceMode::Required,
+                _ => {
+                    return Err(UrlError::Value {
+                        name: "maintenance",
+                        expected: "disabled, auto or required",
+                    });
+                }
             });
         }
         if let Some(value) = self.command_timeout {

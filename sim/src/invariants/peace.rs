@@ -30,7 +30,7 @@ pub(crate) fn event_is_true(world: &World, event: &Event) -> Result<(), Violatio
 /// A reply came that answers nothing.
 pub(crate) fn lie_is_noticed(world: &World, generation: u64) -> Result<(), Violation> {
     promise!(
-        !world.bridge.is_serving(Generation(generation)),
+        !world.bridge.is_wanted(Generation(generation)),
         "peace",
         "connection {generation} goes on after a reply to nothing"
     );

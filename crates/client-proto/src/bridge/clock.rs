@@ -73,7 +73,11 @@ impl<W> Bridge<W> {
         let delayed =
             if self.conn.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
         let pubsub = self.pubsub.as_ref().and_then(|pubsub| pubsub.poll_timeout());
-        [self.deadline_timeout(), delayed, pubsub, self.link_timeout()].into_iter().flatten().min()
+        let maintenance = self.maintenance_timeout();
+        [self.deadline_timeout(), delayed, pubsub, self.link_timeout(), maintenance]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// When deadlines need to be looked at.
@@ -90,6 +94,7 @@ impl<W> Bridge<W> {
         }
         self.handle_link_timeout(now);
         self.handle_pubsub_timeout(now);
+        self.handle_maintenance_timeout(now);
     }
 
     /// A planned handoff begins to hold commands back: deadlines that are not hard stretch by the time of the hold,
@@ -107,7 +112,8 @@ impl<W> Bridge<W> {
         let stretch_ms = u32::try_from(stretch.as_millis()).unwrap_or(u32::MAX);
         let mut indices: Vec<u32> = self.queue.iter().copied().collect();
         indices.extend(self.delayed.iter().map(|delayed| delayed.index));
-        indices.extend(self.conn.in_flight.iter().filter_map(|flight| match flight {
+        let in_flight = self.conns().flat_map(|conn| &conn.in_flight);
+        indices.extend(in_flight.filter_map(|flight| match flight {
             Flight::Command(ticket) => Some(ticket.index()),
             _ => None,
         }));
@@ -150,9 +156,12 @@ impl<W> Bridge<W> {
         self.look_around(now);
         let now_ms = self.clock.millis(now);
         let age_max = self.age_max().map(|age| u32::try_from(age.as_millis()).unwrap_or(u32::MAX));
-        let mut scan = Scan { now_ms, hold_ms: self.hold_ms(now), age_max, next: i32::MAX };
+        let floor = self.moves.floor(now).map(|floor| u32::try_from(floor.as_millis()).unwrap_or(u32::MAX));
+        let mut scan = Scan { now_ms, hold_ms: self.hold_ms(now), floor, age_max, next: i32::MAX };
         self.scan_queue(now, &mut scan);
-        self.scan_in_flight(now, &mut scan);
+        for generation in self.generations() {
+            self.on_conn(generation, |bridge| bridge.scan_in_flight(now, &mut scan));
+        }
         self.scan_delayed(now, &mut scan);
         self.clock.scanned_at = now;
         self.clock.scan_at = (scan.next < i32::MAX)
@@ -206,7 +215,7 @@ impl<W> Bridge<W> {
             let Some(kind) = scan.judge(slot, false) else { continue };
             let State::Pending(pending) = &slot.state else { continue };
             let (replies, len, stage) = (pending.replies, pending.len, self.stage_in_flight(pending.end));
-            self.conn.in_flight[at] = Flight::Expired { replies, len };
+            self.conn.in_flight[at] = Flight::Expired { replies, len, end: pending.end as u32 };
             self.report.counters.expired += 1;
             // A writer has its bytes, or the kernel has: they will not be called back.
             self.fail_as(now, index, kind, stage, Sent::Maybe);
@@ -275,6 +284,8 @@ impl<W> Bridge<W> {
 struct Scan {
     now_ms: Millis,
     hold_ms: u32,
+    /// Commands without a hard deadline have this long at least.
+    floor: Option<u32>,
     age_max: Option<u32>,
     /// Milliseconds until the earliest deadline that has not passed.
     next: i32,
@@ -287,8 +298,12 @@ impl Scan {
             return None;
         }
         if !slot.is_endless() {
-            let hold = if slot.flags.contains(Flags::HARD_DEADLINE) { 0 } else { self.hold_ms };
-            let left = until(self.now_ms, slot.deadline.wrapping_add(hold));
+            let is_hard = slot.flags.contains(Flags::HARD_DEADLINE);
+            let hold = if is_hard { 0 } else { self.hold_ms };
+            let mut left = until(self.now_ms, slot.deadline.wrapping_add(hold));
+            if let Some(floor) = self.floor.filter(|_| !is_hard) {
+                left = left.max(until(self.now_ms, slot.submitted.wrapping_add(floor)));
+            }
             if left <= 0 {
                 return Some(ErrorKind::Deadline);
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use towline_resp::frame::{Frame, FrameError};
 use towline_sansio::Instant;
 
+use super::conn::Role;
 use super::{Bridge, Event, Flight, Place, Slot, State};
 use crate::command::{Flags, Reply};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
@@ -24,10 +25,20 @@ impl<W> Bridge<W> {
     /// Takes the frames that connection `generation` yielded, in order, and notes that bytes came (`frames` may be
     /// empty: a large reply under way is a sign of life too).
     pub fn deliver(&mut self, now: Instant, generation: Generation, frames: &mut Vec<Frame>) {
-        if self.config.guards.generation && generation != self.conn.generation {
-            frames.clear();
-            return;
+        if self.on_conn(generation, |bridge| bridge.deliver_here(now, frames)).is_none() {
+            if self.config.guards.generation {
+                frames.clear();
+                return;
+            }
+            self.deliver_here(now, frames);
         }
+        self.advance(now);
+        if self.is_closed && self.is_idle() {
+            self.lose(now, LostCause::Killed);
+        }
+    }
+
+    fn deliver_here(&mut self, now: Instant, frames: &mut Vec<Frame>) {
         self.note_read(now);
         let mut answered_bytes = 0;
         for frame in frames.drain(..) {
@@ -38,7 +49,7 @@ impl<W> Bridge<W> {
                 self.handshake_frame(now, frame);
                 continue;
             }
-            if let Some(reply) = self.take_push(frame) {
+            if let Some(reply) = self.take_push(now, frame) {
                 answered_bytes += self.answer(now, reply);
             }
         }
@@ -51,18 +62,12 @@ impl<W> Bridge<W> {
         }
         self.release();
         self.note_in_flight(now);
-        if self.is_closed && self.is_idle() {
-            self.lose(now, LostCause::Killed);
-        }
     }
 
     /// The bytes of connection `generation` are no frames.
     pub fn broken(&mut self, now: Instant, generation: Generation, error: FrameError) {
-        if generation == self.conn.generation {
-            self.report.counters.protocol_errors += 1;
-            self.report.last_protocol_error = Some(ProtocolError::Frame(error));
-            self.lose(now, LostCause::Protocol);
-        }
+        self.on_conn(generation, |bridge| bridge.desync(now, ProtocolError::Frame(error)));
+        self.advance(now);
     }
 
     /// Gives one reply to whose turn it is. Returns the bytes of the command that it completes.
@@ -72,7 +77,11 @@ impl<W> Bridge<W> {
             Err(frame) => frame,
         };
         let Some(flight) = self.conn.in_flight.front_mut() else {
-            self.desync(now, ProtocolError::ReplyToNothing);
+            // Of the connection that was left, these are replies to the first half of a unit whose second half goes
+            // on its successor, with the first.
+            if self.conn.role != Role::Retiring {
+                self.desync(now, ProtocolError::ReplyToNothing);
+            }
             return 0;
         };
         match flight {
@@ -80,7 +89,7 @@ impl<W> Bridge<W> {
                 let ticket = *ticket;
                 return self.answer_command(now, ticket, frame);
             }
-            Flight::Expired { replies, len } => {
+            Flight::Expired { replies, len, .. } => {
                 *replies -= 1;
                 if *replies == 0 {
                     let len = *len as usize;
@@ -221,7 +230,7 @@ impl<W> Bridge<W> {
         self.report.counters.refused_retried += 1;
         let due = now + self.refused_wait(attempts);
         self.delay(index, due, bytes);
-        if wait == Wait::Reconnect {
+        if wait == Wait::Reconnect && self.conn.role == Role::Serving {
             self.lose(now, LostCause::Killed);
         }
         len
@@ -286,6 +295,7 @@ impl<W> Bridge<W> {
         if !self.config.guards.byte_accounting {
             return Stage::Staged;
         }
-        if end <= self.conn.write.taken() { Stage::OnWire } else { Stage::Staged }
+        let conn = if self.others.is_empty() { &self.conn } else { self.conn_at(end) };
+        if end <= conn.write.taken() { Stage::OnWire } else { Stage::Staged }
     }
 }

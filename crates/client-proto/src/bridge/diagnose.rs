@@ -68,7 +68,7 @@ impl<W> Bridge<W> {
             at: now,
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
-            in_flight_commands: self.conn.in_flight.len(),
+            in_flight_commands: self.conns().map(|conn| conn.in_flight.len()).sum(),
             head_of_line: self.head_of_line(now),
             down: self.down(now),
         }
@@ -96,7 +96,7 @@ impl<W> Bridge<W> {
 
     /// Why nothing is connected; `None` if something is.
     pub(super) fn down(&self, now: Instant) -> Option<Down> {
-        (!self.conn.is_up()).then(|| Down {
+        (!self.serving().is_up()).then(|| Down {
             since: now.since(self.link.down_since()),
             trouble: self.report.trouble.clone().unwrap_or(Trouble::NeverConnected),
         })
@@ -107,7 +107,8 @@ impl<W> Bridge<W> {
         let Some(slot) = self.slots.at(index) else { return error };
         let State::Pending(pending) = &slot.state else { return error };
         let age = Duration::from_millis(u64::from(self.clock.millis(now).wrapping_sub(slot.submitted)));
-        let mark = if stage >= Stage::Staged { self.conn.write.marks.of(pending.end) } else { None };
+        let mark =
+            if stage >= Stage::Staged { self.conn_at(pending.end).write.marks.of(pending.end) } else { None };
         let held = mark.map_or(Duration::ZERO, |mark| now.since(mark.handed_at));
         let on_wire = match mark {
             Some(mark) if stage >= Stage::OnWire => now.since(mark.taken_at.unwrap_or(mark.handed_at)),
@@ -126,7 +127,7 @@ impl<W> Bridge<W> {
             head_of_line: scene.head_of_line.clone(),
             read_age: self.report.read_at.map(|at| now.since(at)),
             down: scene.down.clone(),
-            generation: (stage >= Stage::Staged).then_some(self.conn.generation),
+            generation: (stage >= Stage::Staged).then(|| self.conn_at(pending.end).generation),
             blame,
         })
     }
@@ -161,7 +162,8 @@ impl<W> Bridge<W> {
 
     /// The command whose reply is due next.
     pub(super) fn head_of_line(&self, now: Instant) -> Option<HeadOfLine> {
-        let ticket = self.conn.in_flight.iter().find_map(|flight| match flight {
+        let mut in_flight = self.conns().flat_map(|conn| &conn.in_flight);
+        let ticket = in_flight.find_map(|flight| match flight {
             Flight::Command(ticket) => Some(*ticket),
             _ => None,
         })?;
@@ -170,7 +172,7 @@ impl<W> Bridge<W> {
         }
         let slot = self.slots.at(ticket.index())?;
         let State::Pending(pending) = &slot.state else { return None };
-        let mark = self.conn.write.marks.of(pending.end)?;
+        let mark = self.conn_at(pending.end).write.marks.of(pending.end)?;
         let age = now.since(mark.taken_at.unwrap_or(mark.handed_at));
         Some(HeadOfLine { name: self.name_of(pending.end, pending.len), age })
     }

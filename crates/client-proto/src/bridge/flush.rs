@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 
 use towline_sansio::Instant;
 
+use super::conn::Role;
 use super::marks::Marks;
 use super::{Bridge, Flight, Place, State};
 use crate::buffer::Part;
@@ -110,6 +111,21 @@ impl Write {
         self.marks.clear();
     }
 
+    /// Whether a writer would get bytes of the connection itself.
+    fn has_something(&self) -> bool {
+        !self.is_out && (!self.rest.is_empty() || !self.urgent.is_empty())
+    }
+
+    /// Whether bytes of the connection itself were handed to a writer and not taken.
+    pub(super) fn has_unsent_urgent(&self) -> bool {
+        self.rest.iter().any(|part| !part.has_position())
+    }
+
+    /// The successor of a connection that was written to in this way is written to likewise.
+    pub(super) const fn keep_pace_of(&mut self, old: &Self) {
+        self.concurrency = old.concurrency;
+    }
+
     pub(super) fn has_urgent(&self) -> bool {
         !self.urgent.is_empty()
     }
@@ -140,7 +156,7 @@ impl<W> Bridge<W> {
     /// Who should write now.
     #[inline]
     pub(super) fn flush_advice(&self) -> Flush {
-        if self.conn.write.is_out || !self.conn.is_up() {
+        if self.conn.write.is_out || !self.conn.is_up() || self.is_held() {
             return Flush::Nobody;
         }
         let queued = self.queue.len();
@@ -154,10 +170,20 @@ impl<W> Bridge<W> {
         Flush::Owner
     }
 
-    /// Whether a writer would get something.
-    pub fn wants_write(&self) -> bool {
+    /// Whether a writer of connection `generation` would get something.
+    pub fn wants_write(&self, generation: Generation) -> bool {
+        if generation == self.conn.generation {
+            return self.wants_write_here();
+        }
+        let successor = self.others.successor.as_deref();
+        successor
+            .is_some_and(|conn| conn.generation == generation && conn.is_open() && conn.write.has_something())
+    }
+
+    fn wants_write_here(&self) -> bool {
         !self.conn.write.is_out
             && self.is_open()
+            && self.conn.role != Role::Retiring
             && (!self.conn.write.rest.is_empty()
                 || !self.conn.write.urgent.is_empty()
                 || self.is_reauth_due()
@@ -173,6 +199,9 @@ impl<W> Bridge<W> {
     /// How many bytes of what waited through an outage may be sent between fresh commands. At least one command's,
     /// when nothing is in flight.
     fn old_window(&self) -> usize {
+        if self.parks_by_key() {
+            return 0;
+        }
         if self.conn.in_flight.is_empty() {
             return self.config.pace_bytes_initial.max(1);
         }
@@ -189,16 +218,11 @@ impl<W> Bridge<W> {
             && let Some(index) = old.pop_front()
         {
             self.queue.push_back(index);
-            let Some(State::Pending(pending)) = self.slots.at_mut(index).map(|slot| &mut slot.state) else {
+            let Some(State::Pending(pending)) = self.slots.at(index).map(|slot| &slot.state) else {
                 continue;
             };
             let len = pending.len as usize;
-            let mut bytes = self.log.spare();
-            if self.log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
-                self.log.append(len, |out| out.extend_from_slice(&bytes));
-                pending.end = self.log.end();
-            }
-            self.log.keep_spare(bytes);
+            self.move_to_end(index);
             room = room.saturating_sub(len);
         }
         old
@@ -215,6 +239,9 @@ impl<W> Bridge<W> {
     }
 
     fn may_send_commands(&self) -> bool {
+        if self.conn.role != Role::Serving || self.is_held() {
+            return false;
+        }
         (self.conn.is_up() && !self.wants_reauth) || !self.config.guards.tier_order
     }
 
@@ -222,14 +249,19 @@ impl<W> Bridge<W> {
         let bytes_max = self.config.in_flight_bytes_max.min(self.conn.write.pace.unwrap_or(usize::MAX));
         self.conn.in_flight.is_empty()
             || !self.config.guards.window
-            || (self.conn.in_flight_bytes < bytes_max && self.conn.in_flight.len() < self.config.in_flight_max)
+            || (self.conn.in_flight_bytes < bytes_max
+                && self.conn.in_flight.len() < self.config.in_flight_max)
     }
 
-    /// Takes the bytes to write next; `None` if there are none or a writer has some already. The commands in it
-    /// count as handed out from now on. Must be followed by [`Bridge::wrote`].
-    pub fn take_write(&mut self, now: Instant) -> Option<Batch> {
+    /// Takes the bytes to write next on connection `generation`; `None` if there are none or a writer has some already.
+    /// The commands in it count as handed out from now on. Must be followed by [`Bridge::wrote`].
+    pub fn take_write(&mut self, now: Instant, generation: Generation) -> Option<Batch> {
+        self.on_conn(generation, |bridge| bridge.take_write_here(now)).flatten()
+    }
+
+    fn take_write_here(&mut self, now: Instant) -> Option<Batch> {
         self.begin_reauth();
-        if !self.wants_write() {
+        if !self.wants_write_here() {
             return None;
         }
         let mut parts = std::mem::take(&mut self.conn.write.rest);
@@ -249,9 +281,11 @@ impl<W> Bridge<W> {
             return None;
         }
         let in_flight = self.conn.in_flight.len();
-        self.conn.write.concurrency = self.conn.write.concurrency - self.conn.write.concurrency / 8 + in_flight;
+        self.conn.write.concurrency =
+            self.conn.write.concurrency - self.conn.write.concurrency / 8 + in_flight;
         self.conn.write.is_out = true;
         self.report.counters.writes += 1;
+        self.moves.busy_at = now;
         self.note_in_flight(now);
         Some(Batch { generation: self.conn.generation, parts, bytes })
     }
@@ -261,13 +295,14 @@ impl<W> Bridge<W> {
         let mut bytes = 0;
         let before = self.conn.in_flight.len();
         let mut old = if self.queue_old > 0 { self.let_old_in() } else { VecDeque::new() };
+        let parks = self.parks_by_key();
         let mut end_of_batch = 0;
         let mut run = self.conn.write.taken..self.conn.write.taken;
         while bytes < BATCH_BYTES_MAX
             && self.has_window()
             && let Some(&index) = self.queue.front()
         {
-            let Some((ticket, slot)) = self.slots.entry_at_mut(index) else {
+            let Some(slot) = self.slots.at(index) else {
                 self.queue.pop_front();
                 continue;
             };
@@ -279,6 +314,12 @@ impl<W> Bridge<W> {
             };
             let (end, len) = (pending.end, pending.len as usize);
             let start = end - len as u64;
+            if parks && self.is_parked(start..end) {
+                self.queue.pop_front();
+                old.push_back(index);
+                continue;
+            }
+            let Some((ticket, slot)) = self.slots.entry_at_mut(index) else { continue };
             if start != run.end {
                 if !run.is_empty() {
                     self.log.take(run.clone(), parts);
@@ -324,14 +365,38 @@ impl<W> Bridge<W> {
         bytes
     }
 
-    /// The kernel takes no more bytes at present.
-    pub fn write_blocked(&mut self, now: Instant) {
-        self.conn.liveness.on_write_blocked(now);
+    /// The kernel takes no more bytes of connection `generation` at present.
+    pub fn write_blocked(&mut self, now: Instant, generation: Generation) {
+        self.on_conn(generation, |bridge| bridge.conn.liveness.on_write_blocked(now));
     }
 
     /// Returns a batch of which the kernel took the first `count` bytes. The rest is written first the next time,
     /// if the connection still stands; otherwise it counts as not sent.
     pub fn wrote(&mut self, now: Instant, mut batch: Batch, count: usize) {
+        let generation = batch.generation;
+        if !self.is_alive(generation) && self.config.guards.generation {
+            // A successor that was given up: nothing of its handshake matters any more.
+            self.report.counters.bytes_written += count as u64;
+            for part in batch.parts.drain(..) {
+                self.log.give_back(part);
+            }
+            return;
+        }
+        let batch = &mut Some(batch);
+        let done = self.on_conn(generation, |bridge| {
+            if let Some(batch) = batch.take() {
+                bridge.wrote_here(now, batch, count);
+            }
+        });
+        if done.is_none()
+            && let Some(batch) = batch.take()
+        {
+            self.wrote_here(now, batch, count);
+        }
+        self.advance(now);
+    }
+
+    fn wrote_here(&mut self, now: Instant, mut batch: Batch, count: usize) {
         self.conn.write.is_out = false;
         let is_current = batch.generation == self.conn.generation && self.is_open();
         let mut left = count.min(batch.bytes);

@@ -9,13 +9,14 @@
 //!      +---- dial_failed ----+---- failed -----+-- lost, silent, broken --+       Closed: the bridge has ended
 //! ```
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use towline_admission::LossCause;
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
-use super::conn::Phase;
+use super::conn::{Conn, Phase, Role};
 use super::{Bridge, Event, Flight, Place, State};
 use crate::config::FlushOrder;
 use crate::diagnosis::Trouble;
@@ -52,8 +53,8 @@ pub(super) struct Link {
 /// Why a connection is over.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Loss {
-    cause: LostCause,
-    handshake: Option<HandshakeError>,
+    pub(super) cause: LostCause,
+    pub(super) handshake: Option<HandshakeError>,
 }
 
 impl Link {
@@ -90,7 +91,7 @@ impl<W> Bridge<W> {
         self.conn.state()
     }
 
-    /// The latest connection's number.
+    /// The number of the connection that commands go to, or of the last one.
     pub const fn generation(&self) -> Generation {
         self.conn.generation
     }
@@ -100,9 +101,17 @@ impl<W> Bridge<W> {
         self.conn.info()
     }
 
-    /// Whether connection `generation` is still wanted; if not, its owner drops the socket.
-    pub fn is_serving(&self, generation: Generation) -> bool {
-        generation == self.conn.generation && self.is_open()
+    /// Whether connection `generation` is still wanted; if not, its owner drops the socket, or its dial.
+    pub fn is_wanted(&self, generation: Generation) -> bool {
+        self.conns().any(|conn| {
+            let is_dialing = matches!(conn.phase, Phase::Dialing);
+            conn.generation == generation && (conn.is_open() || is_dialing)
+        })
+    }
+
+    /// Whether connection `generation` is one of those that there are.
+    pub(super) fn is_alive(&self, generation: Generation) -> bool {
+        self.conns().any(|conn| conn.generation == generation)
     }
 
     /// Whether there is a socket that may be written to.
@@ -110,13 +119,19 @@ impl<W> Bridge<W> {
         self.conn.is_open()
     }
 
-    /// Dial `generation` yielded a socket: the handshake begins.
-    pub fn opened(&mut self, now: Instant, generation: Generation) {
-        if generation != self.conn.generation || !matches!(self.conn.phase, Phase::Dialing) || self.is_closed {
+    /// Dial `generation` yielded a socket, which leads to `peer`: the handshake begins.
+    pub fn opened(&mut self, now: Instant, generation: Generation, peer: Option<SocketAddr>) {
+        self.on_conn(generation, |bridge| bridge.opened_here(now, peer));
+    }
+
+    fn opened_here(&mut self, now: Instant, peer: Option<SocketAddr>) {
+        if !matches!(self.conn.phase, Phase::Dialing) || self.is_closed {
             return;
         }
+        self.conn.peer = peer;
         let mut bytes = self.log.spare();
-        let handshake = Handshake::start(&self.handshake_config, now, self.prng.next_u64(), &mut bytes);
+        let config = self.present_handshake(now);
+        let handshake = Handshake::start(&config, now, self.prng.next_u64(), &mut bytes);
         self.conn.phase = Phase::Shaking { handshake: Box::new(handshake) };
         self.conn.write.push_urgent(&bytes, []);
         self.report.read_at = None;
@@ -124,9 +139,14 @@ impl<W> Bridge<W> {
 
     /// Dial `generation` yielded no socket.
     pub fn dial_failed(&mut self, now: Instant, generation: Generation, error: std::io::ErrorKind) {
+        let is_successor = self.others.successor.as_ref().is_some_and(|it| it.generation == generation);
+        if is_successor {
+            return self.successor_dial_failed(now, error);
+        }
         if generation != self.conn.generation || !matches!(self.conn.phase, Phase::Dialing) {
             return;
         }
+        self.moves.handoff.on_dial_failed(now, &mut self.prng);
         let due = self.backoff.failed(now, &mut self.prng);
         self.wait_until(due);
         self.report.counters.dials_failed += 1;
@@ -143,6 +163,10 @@ impl<W> Bridge<W> {
 
     /// One frame of a connection that is not up yet.
     pub(super) fn handshake_frame(&mut self, now: Instant, frame: Frame) {
+        if let Frame::Push(push) = &frame {
+            self.take_notification(now, push);
+            return;
+        }
         let Phase::Shaking { handshake } = &mut self.conn.phase else { return };
         match handshake.on_frame(frame) {
             Progress::NeedMore => {}
@@ -157,7 +181,17 @@ impl<W> Bridge<W> {
         self.conn.wants_opinion = false;
         self.conn.liveness = Liveness::new(now, self.liveness_config);
         self.conn.flying_since = None;
+        self.learn_maintenance(now, &info);
+        if self.conn.role == Role::Successor {
+            return;
+        }
+        self.serve(now, info);
+    }
+
+    /// The connection in the serving place begins to serve, after an outage.
+    fn serve(&mut self, now: Instant, info: Box<Ready>) {
         self.wants_reauth &= !self.is_resp2_subscriber();
+        self.note_reconnected(now);
         let backlog = self.queue.len() - self.queue_removed;
         if backlog > 0 && self.config.guards.culling {
             self.cull(now);
@@ -184,9 +218,12 @@ impl<W> Bridge<W> {
 
     /// The connection ended, with this cause as its owner saw it.
     pub fn lost(&mut self, now: Instant, generation: Generation, cause: LostCause) {
-        if generation == self.conn.generation || !self.config.guards.generation {
+        if self.on_conn(generation, |bridge| bridge.lose(now, cause)).is_none()
+            && !self.config.guards.generation
+        {
             self.lose(now, cause);
         }
+        self.advance(now);
     }
 
     /// Ends the connection, whoever wants it.
@@ -210,6 +247,9 @@ impl<W> Bridge<W> {
             }
             Phase::Closed => return,
         };
+        if self.conn.role != Role::Serving {
+            return self.lose_other(now, Loss { cause, handshake });
+        }
         if self.conn.doomed.is_none() {
             self.conn.doomed = Some(Loss { cause, handshake });
         }
@@ -230,11 +270,15 @@ impl<W> Bridge<W> {
             self.log.give_back(part);
         }
         let was_up = matches!(self.conn.phase, Phase::Up { .. });
+        let was_planned = std::mem::take(&mut self.others.recycle_by).is_some();
+        if was_planned {
+            self.end_hold(now);
+        }
         let (unknown, error) = self.settle_in_flight(now, &loss);
         self.review_age(now);
         self.link.down_since = if was_up { now } else { self.link.down_since };
         self.link.outage = match (was_up, loss.cause) {
-            (true, LostCause::Planned) => Outage::Planned,
+            (true, _) if loss.cause == LostCause::Planned || self.is_planned(now) => Outage::Planned,
             (true, _) => Outage::Unplanned,
             (false, _) => self.link.outage,
         };
@@ -245,7 +289,14 @@ impl<W> Bridge<W> {
         } else {
             self.backoff.failed(now, &mut self.prng)
         };
+        // A successor is better than the wait for another dial.
+        let due = if was_planned { now } else { due };
         self.wait_until(due);
+        if was_up {
+            self.note_serving_lost(now);
+        } else {
+            self.moves.handoff.on_dial_failed(now, &mut self.prng);
+        }
         if was_up {
             self.report.trouble = Some(Trouble::Lost(loss.cause));
             self.report.event(Event::Lost {
@@ -270,10 +321,44 @@ impl<W> Bridge<W> {
         self.resume_postponed(now);
         self.release();
         self.grant_room();
+        self.promote_successor(now);
+    }
+
+    /// The serving connection is gone and its successor is on its way: it takes the place at once.
+    fn promote_successor(&mut self, now: Instant) {
+        if self.is_closed || self.others.successor.as_ref().is_none_or(|it| it.failure.is_some()) {
+            return;
+        }
+        let Some(successor) = self.others.successor.take() else { return };
+        let start = self.conn.write.taken();
+        self.conn = *successor;
+        self.conn.role = Role::Serving;
+        self.conn.write.restart_at(start);
+        if let Phase::Up { info } = &self.conn.phase {
+            let info = info.clone();
+            self.backoff.connected(now);
+            self.moves.handoff.on_cut_over(now, self.conn.generation);
+            self.serve(now, info);
+        }
     }
 
     /// Decides what becomes of each command in flight; returns how many may have run, and the handshake's error.
     fn settle_in_flight(&mut self, now: Instant, loss: &Loss) -> (usize, Option<HandshakeError>) {
+        let (unknown, again) = self.settle_all(now, loss.cause);
+        self.requeue(again);
+        let position = self.low_water();
+        self.conn.write.restart_at(position);
+        self.queue_old = 0;
+        let Some(error) = loss.handshake.clone() else { return (unknown, None) };
+        if !error.is_retryable() {
+            self.fail_waiting(now, &ErrorKind::Handshake(error.clone()));
+        }
+        (unknown, Some(error))
+    }
+
+    /// Settles what is in flight on the connection: how many commands failed because they may have run, and those that
+    /// are sent again.
+    pub(super) fn settle_all(&mut self, now: Instant, cause: LostCause) -> (usize, Vec<u32>) {
         self.look_around(now);
         let mut unknown = 0;
         let mut again = Vec::new();
@@ -284,29 +369,14 @@ impl<W> Bridge<W> {
             if self.slots.ticket(index) != Some(ticket) {
                 continue;
             }
-            if self.settle(now, index, loss.cause) {
+            if self.settle(now, index, cause) {
                 again.push(index);
             } else {
                 unknown += 1;
             }
         }
         self.conn.in_flight_bytes = 0;
-        if self.config.guards.requeue_order {
-            // What waited through an earlier outage is older than anything that was in flight.
-            let younger = self.queue.split_off(self.queue_old);
-            self.queue.extend(again);
-            self.queue.extend(younger);
-        } else {
-            self.queue.extend(again);
-        }
-        let position = self.low_water();
-        self.conn.write.restart_at(position);
-        self.queue_old = 0;
-        let Some(error) = loss.handshake.clone() else { return (unknown, None) };
-        if !error.is_retryable() {
-            self.fail_waiting(now, &ErrorKind::Handshake(error.clone()));
-        }
-        (unknown, Some(error))
+        (unknown, again)
     }
 
     /// Whether a command in flight goes back to the queue. Otherwise it has failed.
@@ -375,25 +445,36 @@ impl<W> Bridge<W> {
         self.grant_room();
     }
 
-    /// When the link itself needs attention.
+    /// When a connection itself needs attention.
     pub(super) fn link_timeout(&self) -> Option<Instant> {
-        match &self.conn.phase {
+        let timeout_of = |conn: &Conn| match &conn.phase {
             // It is over; only the writer's return is awaited.
-            _ if self.conn.is_doomed() => None,
+            _ if conn.is_doomed() => None,
             Phase::Waiting { due } if !self.is_closed => Some(*due),
             Phase::Shaking { handshake } => Some(handshake.poll_timeout()),
-            Phase::Up { .. } => self.conn.liveness.poll_timeout(),
+            // Its end comes with the window's.
+            Phase::Up { .. } if conn.role == Role::Retiring => None,
+            Phase::Up { .. } => conn.liveness.poll_timeout(),
             _ => None,
-        }
+        };
+        self.conns().filter_map(timeout_of).min()
     }
 
     pub(super) fn handle_link_timeout(&mut self, now: Instant) {
+        for generation in self.generations() {
+            self.on_conn(generation, |bridge| bridge.handle_conn_timeout(now));
+        }
+    }
+
+    fn handle_conn_timeout(&mut self, now: Instant) {
+        // Of one that is over only the writer's return is awaited.
         match &self.conn.phase {
             Phase::Shaking { handshake } => {
                 if let Some(error) = handshake.handle_timeout(now) {
                     self.lose_with(now, LostCause::Handshake, Some(error));
                 }
             }
+            Phase::Up { .. } if self.conn.role == Role::Retiring => {}
             Phase::Up { .. } => match self.conn.liveness.poll(now) {
                 // What the connection has to say for itself already is as good a question.
                 Some(Act::SendPing) if self.conn.write.has_urgent() => {}
@@ -421,9 +502,11 @@ impl<W> Bridge<W> {
     /// What a fresh connection found about connection `generation`. The verdict falls with the next
     /// [`Bridge::handle_timeout`]. Without a word it falls as if nobody had been asked.
     pub fn second_opinion(&mut self, generation: Generation, opinion: Opinion) {
-        if generation == self.conn.generation && self.conn.is_up() {
-            self.conn.liveness.on_opinion(opinion);
-        }
+        self.on_conn(generation, |bridge| {
+            if bridge.conn.is_up() {
+                bridge.conn.liveness.on_opinion(opinion);
+            }
+        });
     }
 
     pub(super) fn note_read(&mut self, now: Instant) {
@@ -436,7 +519,8 @@ impl<W> Bridge<W> {
     }
 
     pub(super) fn note_in_flight(&mut self, now: Instant) {
-        let flying_since = if self.conn.in_flight.is_empty() { None } else { self.conn.flying_since.or(Some(now)) };
+        let flying_since =
+            if self.conn.in_flight.is_empty() { None } else { self.conn.flying_since.or(Some(now)) };
         // The oldest command in flight was sent at that time or, if an older one was answered since, before that
         // answer: the watch takes the later of the two.
         if flying_since != self.conn.flying_since {
@@ -449,7 +533,7 @@ impl<W> Bridge<W> {
     /// for a command whose silence is wanted, and again when it is over.
     pub fn set_liveness(&mut self, config: LivenessConfig) {
         self.liveness_config = config;
-        self.conn.liveness.set_config(config);
+        self.watch_silence();
     }
 
     /// What is said at the start of the next connection.
@@ -471,7 +555,11 @@ impl<W> Bridge<W> {
 
     /// Whether new credentials may go out now.
     pub(super) fn is_reauth_due(&self) -> bool {
-        self.wants_reauth && self.conn.is_up() && self.conn.reauth.is_none() && self.conn.in_flight.is_empty()
+        self.wants_reauth
+            && self.conn.role == Role::Serving
+            && self.conn.is_up()
+            && self.conn.reauth.is_none()
+            && self.conn.in_flight.is_empty()
     }
 
     /// Begins the re-authentication that was asked for, once nothing is in flight.

@@ -16,6 +16,7 @@ use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
+use super::conn::Role;
 use super::{Bridge, Flight};
 use crate::command::{Flags, Order};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent};
@@ -388,6 +389,9 @@ impl<W> Bridge<W> {
 
     /// Sends what makes the server's subscriptions those that are wanted, before anything else.
     pub(super) fn pump_subscriptions(&mut self) {
+        if self.conn.role != Role::Serving {
+            return;
+        }
         let Some(pubsub) = &mut self.pubsub else { return };
         let mut bytes = Vec::new();
         while pubsub.subscriptions.poll_command(&mut bytes) {
@@ -398,7 +402,7 @@ impl<W> Bridge<W> {
 
     /// Takes a frame that answers no command; gives back one that does.
     #[inline]
-    pub(super) fn take_push(&mut self, frame: Frame) -> Option<Frame> {
+    pub(super) fn take_push(&mut self, now: Instant, frame: Frame) -> Option<Frame> {
         let push = match (&self.pubsub, frame) {
             (None, Frame::Push(push)) => Ok(push),
             (None, other) => return Some(other),
@@ -406,6 +410,9 @@ impl<W> Bridge<W> {
         };
         match push {
             Ok(push) => {
+                if self.take_notification(now, &push) {
+                    return None;
+                }
                 let generation = self.conn.generation;
                 let wakes = &mut self.wakes;
                 let is_known =

@@ -13,7 +13,9 @@ use super::{Bridge, LinkState};
 use crate::diagnosis::{Down, HeadOfLine, Trouble};
 use crate::error::{Error, LostCause, ProtocolError};
 use crate::generation::Generation;
+use crate::handoff::{Ended, Taken, Target};
 use crate::handshake::{HandshakeError, Ready};
+use crate::maintenance::Address;
 
 /// Something that happened to the connection. In order; see [`Bridge::poll_event`].
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +68,10 @@ pub enum Event {
         /// Why.
         error: HandshakeError,
     },
+    /// A planned handoff has come a step further. It is no loss and no failure.
+    Handoff(HandoffEvent),
+    /// The server announced that it is busy with itself, or that it is no longer.
+    Maintenance(MaintenanceEvent),
     /// Fire-and-forget commands failed since the last such event.
     UnwatchedFailed {
         /// How many.
@@ -80,6 +86,93 @@ pub enum Event {
         /// How many.
         count: u64,
     },
+}
+
+/// The steps of a planned handoff, in their order.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum HandoffEvent {
+    /// The server says that the endpoint of a connection moves.
+    Announced {
+        /// The connection that it was said on.
+        generation: Generation,
+        /// Where to, if it named a successor.
+        successor: Option<Address>,
+        /// How long the old connection stands, as announced.
+        window: Option<Duration>,
+        /// What follows from it.
+        taken: Taken,
+    },
+    /// A successor is being dialled.
+    Dialing {
+        /// The connection that it would be.
+        generation: Generation,
+        /// Where to.
+        target: Target,
+    },
+    /// An attempt at a successor came to nothing. The old connection goes on serving.
+    AttemptFailed {
+        /// The connection that it would have been.
+        generation: Generation,
+        /// Why.
+        error: AttemptError,
+    },
+    /// Commands go to the successor from now on.
+    CutOver {
+        /// The connection that was left.
+        from: Generation,
+        /// The one that serves.
+        to: Generation,
+        /// Commands that are still answered on the old one.
+        in_flight: usize,
+        /// Commands that were on their way to the old one and go to the new one: the kernel had not taken them.
+        moved: usize,
+        /// Commands that had not left the queue.
+        queued: usize,
+    },
+    /// The old connection has answered everything, or its time is over; it is closed.
+    Drained {
+        /// The connection.
+        generation: Generation,
+        /// How long it was answering after the cut.
+        took: Duration,
+    },
+    /// No successor could be made ready: new work is held, what was sent is answered, then the connection is left.
+    Recycling {
+        /// The connection.
+        generation: Generation,
+        /// The longest hold.
+        hold_max: Duration,
+    },
+    /// The handoff is over.
+    Ended(Ended),
+}
+
+/// Why an attempt at a successor came to nothing.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum AttemptError {
+    /// There was no socket.
+    Dial(std::io::ErrorKind),
+    /// There was one, and its handshake did not succeed.
+    Handshake(HandshakeError),
+    /// It was lost before it served.
+    Lost(LostCause),
+    /// It leads to the server that is to be left.
+    SameNode,
+}
+
+/// What the server says about itself besides its moves.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum MaintenanceEvent {
+    /// Deadlines and the watch over silence are relaxed from now on.
+    Relaxed {
+        /// Until when at the latest.
+        until: Instant,
+    },
+    /// They are as configured again.
+    Restored,
 }
 
 /// Declares the counters once: their fields and their names.
@@ -154,6 +247,16 @@ counters! {
     wakes,
     /// Fresh connections that were to say whether a silent server is busy or gone.
     second_opinions,
+    /// Connections that were left for a successor which stood ready.
+    handoffs,
+    /// Connections that were left without one, in a planned handoff.
+    recycled,
+    /// Attempts at a successor that came to nothing.
+    successors_failed,
+    /// Notifications of maintenance.
+    notifications,
+    /// Of these: told before, or too late to matter.
+    notifications_stale,
 }
 
 /// The state of a bridge at one moment.
@@ -283,8 +386,8 @@ impl<W> Bridge<W> {
             backlog_commands: self.queue.len() - self.queue_removed,
             backlog_bytes: self.unsent_bytes,
             room_waiters: self.room.len(),
-            in_flight_commands: self.conn.in_flight.len(),
-            in_flight_bytes: self.conn.in_flight_bytes,
+            in_flight_commands: self.conns().map(|conn| conn.in_flight.len()).sum(),
+            in_flight_bytes: self.conns().map(|conn| conn.in_flight_bytes).sum(),
             delayed_commands: self.delayed.len(),
             log_bytes: self.log.held(),
             slots: self.slots.len(),

@@ -2,6 +2,7 @@
 
 mod diagnosis;
 mod found;
+mod handoff;
 mod pubsub;
 
 use std::time::Duration;
@@ -51,7 +52,7 @@ impl Rig {
         let due = self.bridge.poll_timeout().unwrap_or(self.now).max(self.now);
         self.now = due;
         let generation = self.bridge.poll_dial(self.now).expect("a dial is due");
-        self.bridge.opened(self.now, generation);
+        self.bridge.opened(self.now, generation, None);
         let sent = self.write(usize::MAX);
         assert!(sent.ends_with(b"\r\n"), "a handshake was sent");
         self.reply(b"+PONG\r\n");
@@ -62,7 +63,7 @@ impl Rig {
     fn write(&mut self, room: usize) -> Vec<u8> {
         let mut sent = Vec::new();
         while sent.len() < room
-            && let Some(batch) = self.bridge.take_write(self.now)
+            && let Some(batch) = self.bridge.take_write(self.now, self.bridge.generation())
         {
             let bytes: Vec<u8> = batch.slices().flatten().copied().collect();
             let count = bytes.len().min(room - sent.len());
@@ -134,7 +135,7 @@ fn integer(n: i64) -> Option<Result<Reply, Error>> {
 fn a_connection_that_ends_in_its_handshake_says_so() {
     let mut rig = Rig::new(parts());
     let generation = rig.bridge.poll_dial(rig.now).expect("a dial is due");
-    rig.bridge.opened(rig.now, generation);
+    rig.bridge.opened(rig.now, generation, None);
     rig.lose();
     let Some(Event::HandshakeFailed { error, .. }) = rig.bridge.poll_event() else { panic!("no event") };
     assert_eq!(error, HandshakeError::Lost { step: Step::Tracer, cause: LostCause::Reset });
@@ -207,7 +208,7 @@ fn a_writer_that_comes_back_after_the_loss_still_decides_what_was_sent() {
     let mut rig = Rig::new(parts());
     rig.connect();
     let (first, second) = (rig.incr("a"), rig.incr("b"));
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     rig.lose();
     assert!(rig.outcome(first).is_none(), "nobody knows yet what the kernel took");
     let half = batch.len() / 2;
@@ -411,7 +412,7 @@ fn a_wrong_password_fails_what_waits_with_the_reason() {
     let mut rig = Rig::new(parts());
     let waiting = rig.get("a");
     let generation = rig.bridge.poll_dial(rig.now).unwrap();
-    rig.bridge.opened(rig.now, generation);
+    rig.bridge.opened(rig.now, generation, None);
     rig.write(usize::MAX);
     rig.reply(b"-WRONGPASS invalid username-password pair or user is disabled.\r\n");
     let outcome = rig.outcome(waiting);
@@ -576,7 +577,7 @@ fn fresh_commands_may_overtake_a_backlog_that_flows_in_between() {
             .collect()
     };
     assert_eq!(keys(rig.write(usize::MAX)), ["fresh", "old0", "old2", "old3", "old4"]);
-    assert!(!rig.bridge.wants_write(), "the window is full and nothing is fresh");
+    assert!(!rig.bridge.wants_write(rig.bridge.generation()), "the window is full and nothing is fresh");
     let second = rig.get("fresh");
     assert_eq!(keys(rig.write(usize::MAX)), ["fresh"]);
     rig.reply(b":0\r\n:1\r\n:2\r\n:3\r\n:4\r\n");

@@ -25,6 +25,8 @@ pub struct HandshakeConfig {
     pub library_name: Option<Box<str>>,
     /// The library's version in `CLIENT LIST`. Default: this crate's.
     pub library_version: Option<Box<str>>,
+    /// Whether to ask for notifications of maintenance, and how. Default: not.
+    pub maintenance: Option<MaintenanceRequest>,
     /// Further commands, sent in this order before the tracer. At most 65536 of them are sent.
     pub extra: Vec<ExtraCommand>,
     /// How long the replies may take in total. Default 5 s: longer than a server takes to fork or to load a small
@@ -43,6 +45,7 @@ impl Default for HandshakeConfig {
             client_name: None,
             library_name: Some("towline".into()),
             library_version: Some(env!("CARGO_PKG_VERSION").into()),
+            maintenance: None,
             extra: Vec::new(),
             timeout: Duration::from_secs(5),
         }
@@ -70,6 +73,15 @@ pub enum Peer {
     /// A proxy that closes the connection at commands it does not know, as twemproxy does: no `HELLO`, no
     /// `CLIENT`, and a `PING` without argument as the tracer. Speaks RESP2.
     Proxy,
+}
+
+/// How to ask for notifications of maintenance (`CLIENT MAINT_NOTIFICATIONS ON`). Needs RESP3.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MaintenanceRequest {
+    /// The form in which successors are to be named, as sent; `None`: the server chooses.
+    pub moving_endpoint_type: Option<&'static str>,
+    /// Whether a refusal ends the attempt. Otherwise it is recorded only.
+    pub is_required: bool,
 }
 
 /// A user and a password. The password is never in debug output.

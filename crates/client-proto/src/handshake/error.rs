@@ -23,6 +23,8 @@ pub enum Step {
     SetInfo,
     /// `CLIENT ID`: the connection's number on the server.
     ClientId,
+    /// `CLIENT MAINT_NOTIFICATIONS`: notifications of maintenance.
+    Maintenance,
     /// A further command of the configuration, by its place there.
     Extra(u16),
     /// The command that proves that replies line up.
@@ -39,6 +41,7 @@ impl fmt::Display for Step {
             Self::SetName => "CLIENT SETNAME",
             Self::SetInfo => "CLIENT SETINFO",
             Self::ClientId => "CLIENT ID",
+            Self::Maintenance => "CLIENT MAINT_NOTIFICATIONS",
             Self::Extra(index) => return write!(f, "extra command {index}"),
             Self::Tracer => "the tracer",
         })
@@ -62,6 +65,10 @@ pub enum HandshakeError {
     /// credentials are wrong; not retryable with the same ones.
     #[error("the server did not answer AUTH, most likely because it refuses the credentials")]
     AuthUnanswered,
+    /// Notifications of maintenance are required and the connection speaks RESP2, which has no room for them. The
+    /// configuration's fault, or an old server; not retryable.
+    #[error("notifications of maintenance are required, and this server speaks RESP2 only")]
+    NoMaintenance,
     /// The configured database is not there. The configuration's fault; not retryable.
     #[error("the server has no database {database}: {answer}")]
     NoSuchDatabase {

@@ -27,7 +27,7 @@ fn is(url: &str, host: &str, port: u16, credentials: Option<Credentials>, databa
     let options = parsed(url);
     assert_eq!(options.target(), &Target::tcp(host, port));
     assert_eq!(known(&options), credentials);
-    assert_eq!(options.handshake(None, Duration::MAX).database, database);
+    assert_eq!(options.handshake(None, Duration::MAX, None).database, database);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn unix_sockets_are_read() {
     let options = parsed("unix:///a%20b?db=2&user=app&pass=s@cret");
     assert_eq!(options.target(), &Target::unix("/a b"));
     assert_eq!(known(&options), Some(Credentials::user("app", "s@cret")));
-    assert_eq!(options.handshake(None, Duration::MAX).database, 2);
+    assert_eq!(options.handshake(None, Duration::MAX, None).database, 2);
     assert_eq!(parsed("unix://relative.sock").target(), &Target::unix("relative.sock"));
 }
 
@@ -73,7 +73,7 @@ fn options_are_read() {
     let options = parsed(
         "redis://db?protocol=resp2&client_name=app&command_timeout=250ms&connect_timeout=1m&backlog=fail-fast",
     );
-    let handshake = options.handshake(None, Duration::MAX);
+    let handshake = options.handshake(None, Duration::MAX, None);
     assert_eq!(handshake.protocol, ProtocolChoice::Resp2);
     assert_eq!(handshake.client_name.as_deref(), Some("app"));
     assert_eq!(options.default_command_timeout(), Duration::from_millis(250));
@@ -86,7 +86,7 @@ fn options_are_read() {
         ("auto", ProtocolChoice::Resp3OrResp2),
     ] {
         let options = parsed(&format!("redis://db?protocol={text}"));
-        assert_eq!(options.handshake(None, Duration::MAX).protocol, protocol);
+        assert_eq!(options.handshake(None, Duration::MAX, None).protocol, protocol);
     }
 }
 

@@ -53,7 +53,7 @@ fn the_time_of_each_stage_is_told() {
     rig.connect();
     let ticket = rig.get_within("k", 1000);
     rig.pass(200);
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     rig.pass(30);
     let count = batch.len();
     rig.bridge.wrote(rig.now, batch, count);
@@ -72,7 +72,7 @@ fn what_the_kernel_has_not_taken_is_staged_and_may_still_run() {
     let mut rig = Rig::new(patient());
     rig.connect();
     let ticket = rig.get_within("k", 1000);
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     rig.bridge.wrote(rig.now, batch, 5);
     rig.pass(1000);
     let (error, diagnosis) = rig.failure(ticket);

@@ -133,7 +133,7 @@ fn a_refusal_that_overtakes_the_word_on_its_write_is_retried_too() {
         let mut rig = Rig::new(parts());
         rig.connect();
         let ticket = rig.incr("a");
-        let batch = rig.bridge.take_write(rig.now).expect("a command waits");
+        let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).expect("a command waits");
         // The kernel had it all, and the server was quick.
         rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n");
         if is_lost {
@@ -188,8 +188,8 @@ fn a_slow_upload_that_moves_on_is_no_silence() {
 fn a_lost_connection_with_a_writer_out_asks_for_no_timer_of_its_own() {
     let mut rig = Rig::new(parts());
     let generation = rig.bridge.poll_dial(rig.now).unwrap();
-    rig.bridge.opened(rig.now, generation);
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    rig.bridge.opened(rig.now, generation, None);
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     rig.lose();
     assert_eq!(rig.bridge.poll_timeout(), None);
     rig.bridge.wrote(rig.now, batch, 0);
@@ -219,7 +219,7 @@ fn a_writer_that_comes_back_after_the_reply_leaves_nothing_behind() {
     let mut rig = Rig::new(parts());
     rig.connect();
     let ticket = rig.incr("a");
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     rig.reply(b":1\r\n");
     assert_eq!(rig.outcome(ticket), integer(1));
     let count = batch.len();
@@ -348,7 +348,7 @@ fn a_block_that_comes_back_behind_a_gap_gets_no_later_bytes() {
     let mut rig = Rig::new(parts());
     rig.connect();
     let first = rig.incr("a");
-    let batch = rig.bridge.take_write(rig.now).unwrap();
+    let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).unwrap();
     let big = "x".repeat(2 << 20);
     let withdrawn = rig.incr(&big);
     rig.bridge.abandon(withdrawn);
@@ -366,10 +366,10 @@ fn a_block_that_comes_back_behind_a_gap_gets_no_later_bytes() {
 fn credentials_that_change_during_the_handshake_follow_it() {
     let mut rig = Rig::new(parts());
     let generation = rig.bridge.poll_dial(rig.now).unwrap();
-    rig.bridge.opened(rig.now, generation);
+    rig.bridge.opened(rig.now, generation, None);
     rig.write(usize::MAX);
     rig.bridge.reauthenticate(crate::Credentials::password("fresh"));
-    assert!(!rig.bridge.wants_write(), "the handshake is not through");
+    assert!(!rig.bridge.wants_write(rig.bridge.generation()), "the handshake is not through");
     rig.reply(b"+PONG\r\n");
     let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
     assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$5\r\nfresh\r\n"), "{sent}");

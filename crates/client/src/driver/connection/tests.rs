@@ -1,6 +1,7 @@
 //! Cases that need the inside of a connection.
 
 use super::*;
+use std::future::poll_fn;
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]

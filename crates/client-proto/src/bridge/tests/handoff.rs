@@ -1,0 +1,330 @@
+//! From one connection to its successor.
+
+use super::*;
+use crate::bridge::HandoffEvent;
+use crate::handoff::{HandoffOrder, Target};
+use crate::handshake::MaintenanceRequest;
+
+/// A bridge whose server announces its moves.
+fn moving_parts() -> Parts {
+    let mut parts = parts();
+    parts.handshake.maintenance = Some(MaintenanceRequest { moving_endpoint_type: None, is_required: false });
+    parts
+}
+
+fn with_order(order: HandoffOrder) -> Rig {
+    let mut parts = moving_parts();
+    parts.config.handoff_order = order;
+    Rig::new(parts)
+}
+
+const MOVING: &[u8] = b">4\r\n$6\r\nMOVING\r\n:17\r\n:15\r\n$16\r\n203.0.113.7:6379\r\n";
+
+impl Rig {
+    fn write_to(&mut self, generation: Generation, room: usize) -> Vec<u8> {
+        let mut sent = Vec::new();
+        while sent.len() < room
+            && let Some(batch) = self.bridge.take_write(self.now, generation)
+        {
+            let bytes: Vec<u8> = batch.slices().flatten().copied().collect();
+            let count = bytes.len().min(room - sent.len());
+            sent.extend_from_slice(&bytes[..count]);
+            self.bridge.wrote(self.now, batch, count);
+        }
+        sent
+    }
+
+    fn reply_from(&mut self, generation: Generation, bytes: &[u8]) {
+        let mut buffer = BytesMut::from(bytes);
+        let mut decoder = Decoder::default();
+        let mut frames = Vec::new();
+        while let Some(frame) = decoder.decode(&mut buffer).unwrap() {
+            frames.push(frame);
+        }
+        self.bridge.deliver(self.now, generation, &mut frames);
+    }
+
+    /// Announces the move on the present connection and dials the successor.
+    fn announce(&mut self) -> Generation {
+        let old = self.bridge.generation();
+        self.reply_from(old, MOVING);
+        let dial = self.bridge.poll_handoff_dial(self.now).expect("a busy connection dials at once");
+        assert!(matches!(dial.target, Target::Named(address) if address.to_string() == "203.0.113.7:6379"));
+        self.bridge.opened(self.now, dial.generation, None);
+        dial.generation
+    }
+
+    /// Brings the successor up.
+    fn shake(&mut self, generation: Generation) {
+        assert!(!self.write_to(generation, usize::MAX).is_empty(), "a handshake is sent");
+        self.reply_from(generation, b"+PONG\r\n");
+    }
+
+    fn handoff_events(&mut self) -> Vec<HandoffEvent> {
+        std::iter::from_fn(|| self.bridge.poll_event())
+            .filter_map(|event| match event {
+                Event::Handoff(event) => Some(event),
+                Event::Lost { .. } => panic!("a planned move is no loss: {event:?}"),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+fn texts(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace("\r\n", " ")
+}
+
+#[test]
+fn commands_go_on_while_the_successor_is_made_ready_and_then_on_it() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let first = rig.get("a");
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    let second = rig.get("b");
+    assert!(texts(&rig.write_to(old, usize::MAX)).contains("$1 b"), "the old connection goes on serving");
+    rig.shake(new);
+    assert_eq!(rig.bridge.generation(), new);
+    let third = rig.get("c");
+    assert!(rig.write_to(new, usize::MAX).is_empty(), "older commands are not answered yet");
+    assert!(rig.write_to(old, usize::MAX).is_empty(), "the old connection gets nothing more");
+    rig.reply_from(old, b"$1\r\n1\r\n$1\r\n2\r\n");
+    assert!(!rig.bridge.is_wanted(old), "it has answered everything");
+    assert!(texts(&rig.write_to(new, usize::MAX)).contains("$1 c"));
+    rig.reply_from(new, b"$1\r\n3\r\n");
+    for ticket in [first, second, third] {
+        assert!(matches!(rig.outcome(ticket), Some(Ok(_))));
+    }
+    let events = rig.handoff_events();
+    assert!(matches!(events[0], HandoffEvent::Announced { .. }), "{events:?}");
+    assert!(matches!(events[1], HandoffEvent::Dialing { .. }), "{events:?}");
+    assert!(matches!(events[2], HandoffEvent::CutOver { in_flight: 2, moved: 0, .. }), "{events:?}");
+    assert!(matches!(events[3], HandoffEvent::Drained { .. }), "{events:?}");
+    assert_eq!(rig.bridge.counters().failed, 0);
+    assert_eq!(rig.bridge.counters().handoffs, 1);
+}
+
+#[test]
+fn the_cut_splits_a_pipeline_at_whatever_byte_the_kernel_has_come_to() {
+    for order in [HandoffOrder::Strict, HandoffOrder::PerKey, HandoffOrder::None] {
+        let mut offset = 0;
+        loop {
+            let mut rig = with_order(order);
+            rig.connect();
+            let old = rig.bridge.generation();
+            let keys = ["a", "b", "c"];
+            let tickets = keys.map(|key| {
+                rig.submit_as(&["INCR", key], SideEffect::NonIdempotent, Flags::NO_RETRY).unwrap()
+            });
+            let first = rig.write_to(old, offset);
+            let is_all = first.len() < offset;
+            let new = rig.announce();
+            // The kernel has blocked in the middle of a batch; nothing more of it leaves.
+            rig.shake(new);
+            let on_old = keys.iter().filter(|key| texts(&first).contains(&format!("$1 {key} "))).count();
+            rig.reply_from(old, &b":1\r\n".repeat(on_old));
+            assert!(!rig.bridge.is_wanted(old), "{order:?} {offset}");
+            let second = texts(&rig.write_to(new, usize::MAX));
+            for (at, key) in keys.iter().enumerate() {
+                let times = second.matches(&format!("$4 INCR $1 {key} ")).count();
+                assert_eq!(times, usize::from(at >= on_old), "{order:?} {offset} {key}: {second}");
+            }
+            rig.reply_from(new, &b":1\r\n".repeat(keys.len() - on_old));
+            for ticket in tickets {
+                assert!(matches!(rig.outcome(ticket), Some(Ok(_))), "{order:?} {offset}");
+            }
+            if is_all {
+                break;
+            }
+            offset += 1;
+        }
+        assert_eq!(offset, 3 * "*2\r\n$4\r\nINCR\r\n$1\r\na\r\n".len() + 1);
+    }
+}
+
+#[test]
+fn by_key_only_what_must_wait_does() {
+    let mut rig = with_order(HandoffOrder::PerKey);
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.get("a");
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    rig.shake(new);
+    rig.get("b");
+    rig.get("a");
+    rig.get("c");
+    let sent = texts(&rig.write_to(new, usize::MAX));
+    assert!(sent.contains("$1 b") && sent.contains("$1 c") && !sent.contains("$1 a"), "{sent}");
+    // What comes after a command that waits, on the same key, waits too.
+    rig.submit_as(&["MSET", "a", "1", "d", "1"], SideEffect::Idempotent, Flags::NONE).unwrap();
+    rig.get("d");
+    rig.get("e");
+    let sent = texts(&rig.write_to(new, usize::MAX));
+    assert!(sent.contains("$1 e") && !sent.contains("$1 d"), "{sent}");
+    rig.reply_from(old, b"$1\r\n1\r\n");
+    let sent = texts(&rig.write_to(new, usize::MAX));
+    assert_eq!(
+        sent, "*2 $3 GET $1 a *5 $4 MSET $1 a $1 1 $1 d $1 1 *2 $3 GET $1 d ",
+        "in the order of submission"
+    );
+    rig.reply_from(new, &b"$1\r\n1\r\n".repeat(6));
+    assert!(rig.bridge.is_idle());
+}
+
+#[test]
+fn a_unit_that_has_half_left_runs_whole_on_the_successor() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let unit = b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*1\r\n$4\r\nEXEC\r\n";
+    let order = Order {
+        effect: SideEffect::NonIdempotent,
+        replies: 3,
+        deadline: rig.now + Duration::from_secs(5),
+        flags: Flags::TRANSACTION,
+        bytes: unit.len(),
+        room: None,
+    };
+    let ticket = rig.bridge.submit(rig.now, &order, |out| out.raw(unit)).unwrap().ticket.unwrap();
+    let sent = rig.write_to(old, unit.len() - 1);
+    assert_eq!(sent.len(), unit.len() - 1);
+    rig.reply_from(old, b"+OK\r\n");
+    let new = rig.announce();
+    rig.shake(new);
+    // The rest of the first half's replies may still come; the connection is not needed for them.
+    rig.reply_from(old, b"+QUEUED\r\n");
+    assert!(!rig.bridge.is_wanted(old));
+    assert_eq!(rig.write_to(new, usize::MAX), unit);
+    rig.reply_from(new, b"+OK\r\n+QUEUED\r\n*1\r\n:1\r\n");
+    assert!(matches!(rig.outcome(ticket), Some(Ok(Reply::Many(frames))) if frames.len() == 3));
+}
+
+#[test]
+fn a_writer_that_is_at_work_is_waited_for() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let ticket = rig.get("a");
+    let batch = rig.bridge.take_write(rig.now, old).unwrap();
+    let new = rig.announce();
+    rig.shake(new);
+    assert_eq!(rig.bridge.generation(), old, "how much the kernel took is not known");
+    rig.bridge.wrote(rig.now, batch, 5);
+    assert_eq!(rig.bridge.generation(), new);
+    assert!(texts(&rig.write_to(new, usize::MAX)).contains("$1 a"));
+    rig.reply_from(new, b"$1\r\n1\r\n");
+    assert!(matches!(rig.outcome(ticket), Some(Ok(_))));
+}
+
+#[test]
+fn a_successor_that_cannot_be_had_costs_nothing() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.reply_from(old, MOVING);
+    let dial = rig.bridge.poll_handoff_dial(rig.now).unwrap();
+    rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+    assert!(!rig.bridge.is_wanted(dial.generation));
+    let ticket = rig.get("a");
+    rig.write_to(old, usize::MAX);
+    rig.reply_from(old, b"$1\r\n1\r\n");
+    assert!(matches!(rig.outcome(ticket), Some(Ok(_))), "the old connection goes on serving");
+    let due = rig.bridge.poll_timeout().unwrap();
+    assert!(due <= rig.now + Duration::from_millis(100), "and the next attempt is soon");
+    rig.now = due;
+    rig.bridge.handle_timeout(rig.now);
+    let again = rig.bridge.poll_handoff_dial(rig.now).unwrap();
+    rig.bridge.opened(rig.now, again.generation, None);
+    rig.shake(again.generation);
+    assert_eq!(rig.bridge.generation(), again.generation);
+}
+
+#[test]
+fn an_old_connection_that_ends_early_leaves_its_place_to_the_successor() {
+    for policy in [Policy::Queue, Policy::FailFast] {
+        let mut parts = moving_parts();
+        parts.policy = Box::new(policy);
+        let mut rig = Rig::new(parts);
+        rig.connect();
+        let old = rig.bridge.generation();
+        let new = rig.announce();
+        rig.bridge.lost(rig.now, old, LostCause::Reset);
+        assert_eq!(rig.bridge.generation(), new, "no other dial is needed");
+        let ticket = rig.get("a");
+        rig.shake(new);
+        assert!(texts(&rig.write_to(new, usize::MAX)).contains("$1 a"), "{policy:?}");
+        rig.reply_from(new, b"$1\r\n1\r\n");
+        assert!(matches!(rig.outcome(ticket), Some(Ok(_))), "{policy:?}: a planned move is no outage");
+    }
+}
+
+#[test]
+fn replies_that_the_old_connection_still_owes_are_unknown_when_it_dies() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let write = rig.submit_as(&["INCR", "a"], SideEffect::NonIdempotent, Flags::NONE).unwrap();
+    let read = rig.get("a");
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    rig.shake(new);
+    let later = rig.get("b");
+    rig.bridge.lost(rig.now, old, LostCause::Reset);
+    let error = rig.outcome(write).unwrap().unwrap_err();
+    assert_eq!((error.kind(), error.sent()), (&ErrorKind::Lost(LostCause::Planned), Sent::Maybe));
+    let sent = texts(&rig.write_to(new, usize::MAX));
+    assert_eq!(sent, "*2 $3 GET $1 a *2 $3 GET $1 b ", "reads are repeated, in their place");
+    rig.reply_from(new, b"$1\r\n1\r\n$1\r\n2\r\n");
+    assert!(matches!(rig.outcome(read), Some(Ok(_))));
+    assert!(matches!(rig.outcome(later), Some(Ok(_))));
+}
+
+#[test]
+fn a_hold_stretches_deadlines_that_are_not_hard() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.order_by(&["GET", "a"], rig.now + Duration::from_secs(60));
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    rig.shake(new);
+    let soft = rig.order_by(&["GET", "b"], rig.now + Duration::from_millis(50));
+    let order = Order {
+        effect: SideEffect::ReadOnly,
+        replies: 1,
+        deadline: rig.now + Duration::from_millis(50),
+        flags: Flags::HARD_DEADLINE,
+        bytes: crate::command::encoded_len(&["GET", "c"]),
+        room: None,
+    };
+    let hard = rig.bridge.submit(rig.now, &order, |out| out.command(&["GET", "c"])).unwrap().ticket.unwrap();
+    rig.now = rig.now + Duration::from_millis(60);
+    rig.bridge.handle_timeout(rig.now);
+    assert!(matches!(rig.outcome(hard), Some(Err(error)) if error.kind() == &ErrorKind::Deadline));
+    assert!(rig.outcome(soft).is_none());
+    rig.now = rig.now + Duration::from_millis(740);
+    rig.bridge.handle_timeout(rig.now);
+    rig.reply_from(old, b"$1\r\n1\r\n");
+    assert!(texts(&rig.write_to(new, usize::MAX)).contains("$1 b"));
+    rig.reply_from(new, b"$1\r\n1\r\n");
+    assert!(matches!(rig.outcome(soft), Some(Ok(_))));
+}
+
+#[test]
+fn a_late_word_of_the_old_connection_does_not_touch_the_new_one() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let new = rig.announce();
+    rig.shake(new);
+    let ticket = rig.get("a");
+    rig.write_to(new, usize::MAX);
+    rig.bridge.lost(rig.now, old, LostCause::Closed);
+    rig.reply_from(old, b"$3\r\nbad\r\n");
+    assert!(rig.outcome(ticket).is_none());
+    rig.reply_from(new, b"$1\r\n1\r\n");
+    assert!(matches!(rig.outcome(ticket), Some(Ok(_))));
+}
