@@ -429,6 +429,23 @@ impl Connector {
     /// # Cancel safety
     /// A dropped future closes what it had opened; a look-up that the system's resolver has begun ends by itself.
     pub async fn connect(&self, target: &Target, timeout: Duration) -> Result<Stream, ConnectError> {
+        self.connect_as(target, target, timeout).await
+    }
+
+    /// [`Connector::connect`] to a server that takes the place of another: with TLS, its certificate must be one for
+    /// `identity`'s host, unless the options name a server.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    ///
+    /// # Cancel safety
+    /// As [`Connector::connect`].
+    pub async fn connect_as(
+        &self,
+        target: &Target,
+        identity: &Target,
+        timeout: Duration,
+    ) -> Result<Stream, ConnectError> {
         let limit = Limit { target, timeout, deadline: Instant::now().checked_add(timeout) };
         let stream = match (&self.transport, target) {
             (Some(transport), _) => {
@@ -441,7 +458,7 @@ impl Connector {
         };
         match &self.tls {
             None => Ok(stream),
-            Some(tls) => tls::handshake(tls, stream, &limit).await,
+            Some(tls) => tls::handshake(tls, stream, identity, &limit).await,
         }
     }
 }

@@ -343,7 +343,7 @@ impl<W> Bridge<W> {
         }
         let count = self.conn.in_flight.len() - before;
         if count > 0 {
-            self.conn.write.handed = end_of_batch;
+            self.conn.write.handed = self.conn.write.handed.max(end_of_batch);
             self.conn.write.marks.handed(end_of_batch, now);
             self.report.counters.written_commands += count as u64;
         }
@@ -407,7 +407,8 @@ impl<W> Bridge<W> {
             let step = part.bytes().len().min(left);
             left -= step;
             if let Some(position) = part.advance(step) {
-                self.conn.write.taken = position;
+                // A command that was kept back by its key may lie before others that have left.
+                self.conn.write.taken = self.conn.write.taken.max(position);
             }
             if part.bytes().is_empty()
                 && let Some(part) = batch.parts.pop_front()

@@ -48,6 +48,8 @@ pub enum LinkState {
 pub(super) struct Link {
     down_since: Instant,
     outage: Outage,
+    /// Until when an outage that was planned counts as such.
+    planned_until: Option<Instant>,
 }
 
 /// Why a connection is over.
@@ -59,7 +61,7 @@ pub(super) struct Loss {
 
 impl Link {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { down_since: now, outage: Outage::NeverConnected }
+        Self { down_since: now, outage: Outage::NeverConnected, planned_until: None }
     }
 
     pub(super) const fn outage(&self) -> Outage {
@@ -154,6 +156,23 @@ impl<W> Bridge<W> {
         self.report.event(Event::DialFailed { generation, error, retry_in: due.since(now) });
         if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
+        }
+    }
+
+    /// When an outage stops to count as planned, if it does now and nothing is connected.
+    pub(super) fn planned_end(&self) -> Option<Instant> {
+        let is_planned = self.link.outage == Outage::Planned && !self.serving().is_up();
+        self.link.planned_until.filter(|_| is_planned)
+    }
+
+    /// The window of a planned move is over and there is still no connection: an outage like others.
+    pub(super) fn review_plan(&mut self, now: Instant) {
+        if self.planned_end().is_some_and(|end| end <= now) {
+            self.link.outage = Outage::Unplanned;
+            self.link.planned_until = None;
+            if !self.policy.keep_on_loss(Outage::Unplanned) {
+                self.fail_waiting(now, &ErrorKind::Unavailable);
+            }
         }
     }
 
@@ -277,6 +296,7 @@ impl<W> Bridge<W> {
         let (unknown, error) = self.settle_in_flight(now, &loss);
         self.review_age(now);
         self.link.down_since = if was_up { now } else { self.link.down_since };
+        self.link.planned_until = self.planned_until(now).filter(|_| was_up).or(self.link.planned_until);
         self.link.outage = match (was_up, loss.cause) {
             (true, _) if loss.cause == LostCause::Planned || self.is_planned(now) => Outage::Planned,
             (true, _) => Outage::Unplanned,

@@ -112,9 +112,14 @@ impl<W> Bridge<W> {
 
     /// Whether a loss of the serving connection now would be part of a planned move.
     pub(super) fn is_planned(&self, now: Instant) -> bool {
-        self.config.guards.planned_shield
-            && (self.moves.handoff.planned_left(now).is_some()
-                || self.moves.moving_until.is_some_and(|until| now <= until))
+        self.planned_until(now).is_some()
+    }
+
+    /// Until when a loss counts as part of a planned move.
+    pub(super) fn planned_until(&self, now: Instant) -> Option<Instant> {
+        let moves = self.moves.handoff.planned_left(now).map(|left| now + left);
+        let stays = self.moves.moving_until.filter(|until| now <= *until);
+        moves.or(stays).filter(|_| self.config.guards.planned_shield)
     }
 
     /// What is to be said at the start of the next connection: a server that has refused to announce anything is not
@@ -273,7 +278,8 @@ impl<W> Bridge<W> {
     /// When a handoff or a window needs attention.
     pub(super) fn maintenance_timeout(&self) -> Option<Instant> {
         let (handoff, windows) = (self.moves.handoff.poll_timeout(), self.moves.windows.poll_timeout());
-        [handoff, windows, self.retire_at(), self.others.recycle_by].into_iter().flatten().min()
+        let (retire, recycle) = (self.retire_at(), self.others.recycle_by);
+        [handoff, windows, retire, recycle, self.planned_end()].into_iter().flatten().min()
     }
 
     pub(super) fn handle_maintenance_timeout(&mut self, now: Instant) {
@@ -281,6 +287,7 @@ impl<W> Bridge<W> {
             self.moves.windows.handle_timeout(now);
             self.review_relaxation(now);
         }
+        self.review_plan(now);
         self.advance(now);
     }
 

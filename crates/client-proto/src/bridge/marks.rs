@@ -26,6 +26,10 @@ pub(super) struct Marks(VecDeque<Mark>);
 impl Marks {
     /// A writer got the commands up to `end`.
     pub(super) fn handed(&mut self, end: u64, now: Instant) {
+        // Positions ascend, but for commands that were kept back and have no times of their own then.
+        if self.0.back().is_some_and(|last| end <= last.end) {
+            return;
+        }
         self.0.push_back(Mark { end, handed_at: now, taken_at: None });
     }
 

@@ -81,7 +81,8 @@ async fn attempt(
         Some(provider) => Some(provider.credentials().await.map_err(|error| failed(error.to_string()))?),
         None => None,
     };
-    let stream = match connector.connect(&target, options.dial_timeout()).await {
+    // Whoever the server names is as much to be trusted as the configured server is, and no more.
+    let stream = match connector.connect_as(&target, options.target(), options.dial_timeout()).await {
         Ok(stream) => stream,
         Err(error) => {
             right.failed();

@@ -215,6 +215,7 @@ impl Tls {
 pub(super) async fn handshake(
     tls: &Tls,
     _stream: super::Stream,
+    _identity: &super::Target,
     _limit: &super::Limit<'_>,
 ) -> Result<super::Stream, super::ConnectError> {
     match *tls {}

@@ -328,3 +328,64 @@ fn a_late_word_of_the_old_connection_does_not_touch_the_new_one() {
     rig.reply_from(new, b"$1\r\n1\r\n");
     assert!(matches!(rig.outcome(ticket), Some(Ok(_))));
 }
+
+#[test]
+fn a_planned_outage_is_one_like_others_when_its_window_is_over() {
+    let mut parts = moving_parts();
+    parts.policy = Box::new(Policy::FailFast);
+    let mut rig = Rig::new(parts);
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.reply_from(old, MOVING);
+    let begun = rig.now;
+    let dial = rig.bridge.poll_handoff_dial(rig.now).unwrap();
+    rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+    rig.bridge.lost(rig.now, old, LostCause::Closed);
+    let ticket = rig.order_by(&["GET", "a"], rig.now + Duration::from_secs(60));
+    let mut failed_at = None;
+    while failed_at.is_none() {
+        rig.now = rig.bridge.poll_timeout().expect("something is due").max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+        if let Some(dial) = rig.bridge.poll_dial(rig.now) {
+            rig.bridge.dial_failed(rig.now, dial, std::io::ErrorKind::ConnectionRefused);
+        }
+        failed_at = rig.outcome(ticket).map(|outcome| (rig.now, outcome));
+    }
+    let (at, outcome) = failed_at.unwrap();
+    assert_eq!(outcome.unwrap_err().kind(), &ErrorKind::Unavailable);
+    let after = at.since(begun);
+    assert!(after >= Duration::from_secs(15) && after <= Duration::from_secs(26), "{after:?}");
+}
+
+#[test]
+fn without_a_successor_the_connection_is_left_when_it_has_answered() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.reply_from(old, MOVING);
+    let begun = rig.now;
+    let write = rig.submit_as(&["INCR", "a"], SideEffect::NonIdempotent, Flags::NO_RETRY).unwrap();
+    rig.write_to(old, usize::MAX);
+    let mut reconnect = None;
+    while reconnect.is_none() {
+        if let Some(dial) = rig.bridge.poll_handoff_dial(rig.now) {
+            rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+        }
+        rig.now = rig.bridge.poll_timeout().expect("something is due").max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+        if rig.outcome(write).is_none() && rig.now.since(begun) > Duration::from_secs(1) {
+            // The server is slow, not gone; it answers before the window ends.
+            rig.reply_from(old, b":1\r\n");
+            let probe = rig.write_to(old, usize::MAX).len();
+            rig.reply_from(old, &b"+PONG\r\n".repeat(probe / 14));
+        }
+        let probes = rig.write_to(old, usize::MAX).len();
+        rig.reply_from(old, &b"+PONG\r\n".repeat(probes / 14));
+        reconnect = rig.bridge.poll_dial(rig.now);
+    }
+    assert!(rig.now.since(begun) >= Duration::from_millis(13_500), "at nine tenths of the window");
+    assert!(rig.now.since(begun) <= Duration::from_secs(15));
+    assert_eq!(rig.bridge.counters().recycled, 1);
+    assert_eq!((rig.bridge.counters().failed, rig.bridge.counters().failed_unknown), (0, 0));
+    assert!(!rig.bridge.is_wanted(old));
+}

@@ -96,9 +96,10 @@ impl Tls {
 pub(crate) async fn handshake(
     tls: &Arc<Tls>,
     stream: Stream,
+    identity: &Target,
     limit: &Limit<'_>,
 ) -> Result<Stream, ConnectError> {
-    let name = match (&tls.server_name, limit.target) {
+    let name = match (&tls.server_name, identity) {
         (Some(name), _) => name.clone(),
         (None, Target::Tcp { host, .. }) => {
             ServerName::try_from(host.clone()).map_err(|_| ConnectError::ServerName(host.clone()))?
