@@ -118,6 +118,13 @@ impl Waiter {
         true
     }
 
+    /// Ends the waiting as if its time were up, from outside. `false` if it was over before.
+    pub(crate) fn time_out(&self) -> bool {
+        let mut out = Writer::new(self.proto);
+        self.nothing().write(&mut out);
+        self.end_with(Bytes::from(out.take().0))
+    }
+
     fn deliver(&self, reply: Vec<Bytes>) {
         *lock(&self.reply) = Some(reply);
         self.client.wake();
@@ -159,6 +166,16 @@ impl Blocked {
     /// The waiter of a client.
     pub(crate) fn of_client(&self, client: u64) -> Option<Arc<Waiter>> {
         lock(&self.by_id).values().find(|waiter| waiter.client.id == client).cloned()
+    }
+
+    /// Ends the waiting of these clients, whose ids rise, as if their time were up.
+    pub(crate) fn release(&self, clients: &[u64]) {
+        let waiters: Vec<_> = lock(&self.by_id).values().cloned().collect();
+        let meant = waiters.iter().filter(|waiter| clients.binary_search(&waiter.client.id).is_ok());
+        for waiter in meant {
+            // Served at this moment: its reply is on the way.
+            let _ = waiter.time_out();
+        }
     }
 
     /// How many wait.

@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -14,8 +15,17 @@ use std::task::Waker;
 pub(crate) struct Addresses {
     pub(crate) peer: Box<str>,
     pub(crate) local: Box<str>,
+    /// Peer and local address of a TCP connection.
+    pub(crate) tcp: Option<(SocketAddr, SocketAddr)>,
     pub(crate) fd: i32,
     pub(crate) is_unix: bool,
+}
+
+impl Addresses {
+    /// The address that a TCP connection was accepted on.
+    pub(crate) fn local_address(&self) -> Option<SocketAddr> {
+        self.tcp.map(|(_, local)| local)
+    }
 }
 
 /// Names that a client gave itself.
@@ -48,6 +58,22 @@ pub(crate) mod flag {
     pub(crate) const READONLY: u32 = 1 << 11;
     pub(crate) const PAUSED: u32 = 1 << 12;
     pub(crate) const TRACKING_NO_LOOP: u32 = 1 << 13;
+    /// It opted in to notices of planned moves at least once.
+    pub(crate) const NOTIFIED: u32 = 1 << 14;
+}
+
+/// Whether a connection is to end, and how much of its work is done before that; each is stronger than those above it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum Ending {
+    /// It goes on.
+    No = 0,
+    /// As soon as nothing is unread, unanswered or unsent.
+    Finishing = 1,
+    /// As soon as nothing is unsent; nothing more is read.
+    Flushing = 2,
+    /// At once.
+    Killed = 3,
 }
 
 /// A client as the rest of the server sees it.
@@ -74,7 +100,8 @@ pub(crate) struct Client {
     pub(crate) reply_bytes: AtomicUsize,
     pub(crate) bytes_in: AtomicU64,
     pub(crate) bytes_out: AtomicU64,
-    is_killed: AtomicBool,
+    /// An [`Ending`].
+    ending: AtomicU8,
     /// Whether the outbox holds something; saves its lock on the way of every command.
     has_mail: AtomicBool,
     outbox: Mutex<Outbox>,
@@ -112,7 +139,7 @@ impl Client {
             reply_bytes: AtomicUsize::new(0),
             bytes_in: AtomicU64::new(0),
             bytes_out: AtomicU64::new(0),
-            is_killed: AtomicBool::new(false),
+            ending: AtomicU8::new(Ending::No as u8),
             has_mail: AtomicBool::new(false),
             outbox: Mutex::default(),
         }
@@ -189,14 +216,30 @@ impl Client {
 
     /// The connection is to be closed, without waiting for what is unsent.
     pub(crate) fn kill(&self) {
-        self.is_killed.store(true, Ordering::Release);
+        self.end(Ending::Killed);
         self.wake();
     }
 
-    /// Whether the connection is to be closed.
+    /// The connection is to end like this, unless it is already to end sooner. It sees that when it is woken.
+    pub(crate) fn end(&self, ending: Ending) {
+        self.ending.fetch_max(ending as u8, Ordering::AcqRel);
+    }
+
+    /// Whether and how the connection is to end.
+    #[inline]
+    pub(crate) fn ending(&self) -> Ending {
+        match self.ending.load(Ordering::Acquire) {
+            0 => Ending::No,
+            1 => Ending::Finishing,
+            2 => Ending::Flushing,
+            _ => Ending::Killed,
+        }
+    }
+
+    /// Whether the connection is to be closed at once.
     #[inline]
     pub(crate) fn is_killed(&self) -> bool {
-        self.is_killed.load(Ordering::Acquire)
+        self.ending() == Ending::Killed
     }
 }
 

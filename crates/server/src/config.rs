@@ -167,6 +167,9 @@ pub struct Config {
     pub latency_tracking: bool,
     /// `latency-tracking-info-percentiles`, each in 0..=100.
     pub latency_tracking_info_percentiles: Vec<f64>,
+    /// `maint-notifications`: whether clients may ask to be told of planned moves. Default yes: it costs nothing until one
+    /// does.
+    pub maint_notifications: bool,
     /// `hz`: rounds of background work per second, 1 to 500.
     pub hz: u32,
     /// `active-expire-effort`, 1 to 10.
@@ -235,6 +238,7 @@ impl Default for Config {
             latency_monitor_threshold: 0,
             latency_tracking: true,
             latency_tracking_info_percentiles: vec![50.0, 99.0, 99.9],
+            maint_notifications: true,
             hz: 10,
             active_expire_effort: 1,
             tracking_table_max_keys: 1_000_000,

@@ -9,6 +9,7 @@
 
 use crate::batch::{self, RUN_MAX, Simple};
 use crate::blocking::{self, Waiter};
+use crate::client::Ending;
 use crate::command::{Args, OwnedArgs, Row};
 use crate::execute::{self, Flow, Local};
 use crate::farewell;
@@ -34,6 +35,7 @@ use towline_resp::writer::Writer;
 use towline_spec::Command;
 
 mod enforcing;
+mod leaving;
 mod waiting;
 
 /// Bytes of one read. A read costs the same for one byte as for this many, and this many still fit the second-level cache.
@@ -183,7 +185,12 @@ impl Connection {
             return Poll::Pending;
         }
         let is_shut = Pin::new(&mut self.stream).poll_shutdown(cx).is_ready();
-        if is_shut || self.session.client.is_killed() { Poll::Ready(()) } else { Poll::Pending }
+        match self.session.client.ending() {
+            Ending::Killed => Poll::Ready(()),
+            Ending::Finishing | Ending::Flushing if is_shut => self.poll_linger(cx),
+            _ if is_shut => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
     }
 
     /// Undoes what the connection left with others.
@@ -200,7 +207,11 @@ impl Connection {
 
     fn poll_turn(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
         desk.local.refresh();
-        if self.session.client.is_killed() || (self.session.is_closing && self.is_sent()) {
+        let ending = self.session.client.ending();
+        if ending != Ending::No {
+            self.begin_to_leave(ending)?;
+        }
+        if self.session.is_closing && self.is_sent() {
             return Err(End::Here);
         }
         self.take_outbox();
@@ -214,7 +225,10 @@ impl Connection {
             match self.poll_read(cx, desk)? {
                 Poll::Ready(()) => {}
                 Poll::Pending => {
-                    self.register(cx);
+                    if ending != Ending::No {
+                        self.leave_if_done()?;
+                    }
+                    self.register(cx, ending);
                     return Ok(Poll::Pending);
                 }
             }
@@ -223,14 +237,14 @@ impl Connection {
         Ok(Poll::Pending)
     }
 
-    /// Sees to being woken by pushes.
-    fn register(&mut self, cx: &Context<'_>) {
+    /// Sees to being woken by pushes, and by an end that is nearer than the one that is known of.
+    fn register(&mut self, cx: &Context<'_>, ending: Ending) {
         if !self.waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
             self.waker = Some(cx.waker().clone());
             self.session.client.register(cx.waker());
         }
         // What was pushed before the waker was there woke nobody.
-        if self.session.client.has_mail() || self.session.client.is_killed() {
+        if self.session.client.has_mail() || self.session.client.ending() != ending {
             cx.waker().wake_by_ref();
         }
     }

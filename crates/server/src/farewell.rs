@@ -20,12 +20,13 @@ pub(crate) fn session_end(local: &mut Local, session: &mut Session, now_ms: u64)
     shared.clients.remove(session.client.id);
 }
 
-/// Undoes what the session left outside of the slots: transaction, subscriptions, tracking, `MONITOR`.
+/// Undoes what the session left outside of the slots: transaction, subscriptions, tracking, `MONITOR`, notices.
 pub(crate) fn clear(shared: &Shared, session: &mut Session) {
     discard(session);
     pubsub::unsubscribe_all(shared, session);
     tracking::off(shared, session);
     monitor::remove(shared, session);
+    shared.maintenance.forget(&session.client);
 }
 
 /// Drops the queued commands. The watched keys are another matter.

@@ -13,12 +13,14 @@ mod commands;
 mod config;
 mod connection;
 mod cron;
+mod endpoints;
 mod execute;
 mod farewell;
 mod followups;
 mod latency;
 mod leaving;
 mod limits;
+mod maintenance;
 mod memory;
 mod monitor;
 mod output;
@@ -41,6 +43,10 @@ mod testing;
 
 pub use config::{Access, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, TlsAuthClients};
 pub use limits::OutputLimit;
+pub use maintenance::{
+    DRAIN_WINDOW_DEFAULT, DRAIN_WINDOW_MAX, DRAIN_WINDOW_MIN, DrainError, DrainState, DrainStatus,
+    EndpointType, Maintenance, Notice, NotifiedConnection, Scope, SlotMove, Successor,
+};
 pub use server::{ConfigWatch, Reloader, Server, StartError, Stopper};
 pub use shared::Stop;
 #[cfg(feature = "tls")]

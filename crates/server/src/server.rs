@@ -5,6 +5,8 @@
 use crate::admin;
 use crate::config::Config;
 use crate::connection::unix_ms;
+use crate::endpoints::ENDPOINTS_MAX;
+use crate::maintenance::Maintenance;
 use crate::shared::{Shared, Stop};
 use crate::worker::{self, Listeners};
 use std::io;
@@ -46,6 +48,12 @@ pub enum StartError {
     #[cfg(feature = "tls")]
     #[error(transparent)]
     Tls(#[from] crate::tls::TlsError),
+    /// So many addresses are listened on that there may be no other; the caller's fault.
+    #[error("cannot listen on more than {endpoints_max} addresses")]
+    TooManyEndpoints {
+        /// How many there may be.
+        endpoints_max: usize,
+    },
     /// A thread or a runtime could not be made.
     #[error("cannot start worker {worker}: {source}")]
     Worker {
@@ -83,12 +91,12 @@ impl Server {
         if cfg!(not(feature = "tls")) && config.tls_port != 0 {
             return Err(StartError::NoTls);
         }
-        let listeners = bind(&config)?;
+        let (tcp, listeners) = bind(&config)?;
         let admin = bind_admin(&config)?;
-        let addresses = listeners.tcp.iter().filter_map(|listener| listener.local_addr().ok()).collect();
         let unixsocket = config.unixsocket.clone();
         let count = config.workers.max(1);
         let shared = Arc::new(Shared::new(config, run_id, unix_ms()));
+        let addresses = tcp.into_iter().filter_map(|listener| shared.endpoints.add(listener).ok()).collect();
         #[cfg(feature = "tls")]
         shared.tls.reload(&shared.config())?;
         let mut workers = Vec::with_capacity(count);
@@ -109,9 +117,38 @@ impl Server {
         Ok(Self { shared, workers, control: control.transpose()?, addresses, unixsocket })
     }
 
-    /// Where it listens with TCP, TLS apart; with `port 0` in the configuration this is empty.
+    /// Where it listened with TCP, TLS apart, when it started; with `port 0` in the configuration this is empty.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Listens on another address as well, without TLS: another endpoint of the same data, served by the same workers.
+    /// Returns the address, which has the system's choice of a port if the port is 0. Clients can connect when this returns.
+    ///
+    /// # Errors
+    /// [`StartError::Listen`]: the environment's fault, worth another try when the address was in use;
+    /// [`StartError::TooManyEndpoints`] beyond 1024: the caller's.
+    pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, StartError> {
+        if !self.shared.endpoints.has_room() {
+            return Err(StartError::TooManyEndpoints { endpoints_max: ENDPOINTS_MAX });
+        }
+        let backlog = self.shared.config().tcp_backlog;
+        let added = listen(address, backlog).and_then(|listener| self.shared.endpoints.add(listener));
+        added.map_err(|source| {
+            let address = address.to_string();
+            StartError::Listen { address, source, hint: String::new() }
+        })
+    }
+
+    /// Stops listening on an address of [`Server::listen`] or [`Server::addresses`]: connecting to it is refused when this
+    /// returns, and its connections stay. `false` if it is not listened on.
+    pub fn stop_listening(&self, address: SocketAddr) -> bool {
+        self.shared.endpoints.remove(address)
+    }
+
+    /// To announce planned work to connections with, and to drain them.
+    pub fn maintenance(&self) -> Maintenance {
+        Maintenance::new(Arc::clone(&self.shared))
     }
 
     /// To stop the server with, from another thread or a signal handler's task.
@@ -215,10 +252,11 @@ fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-fn bind(config: &Config) -> Result<Listeners, StartError> {
-    let mut listeners = Listeners::default();
+/// The sockets without TLS, and the others.
+fn bind(config: &Config) -> Result<(Vec<std::net::TcpListener>, Listeners), StartError> {
+    let (mut tcp, mut listeners) = (Vec::new(), Listeners::default());
     if config.port != 0 {
-        listeners.tcp = bind_tcp(config, config.port, "--port")?;
+        tcp = bind_tcp(config, config.port, "--port")?;
     }
     #[cfg(feature = "tls")]
     if config.tls_port != 0 {
@@ -231,10 +269,10 @@ fn bind(config: &Config) -> Result<Listeners, StartError> {
     if let Some(path) = &config.unixsocket {
         listeners.unix.push(bind_unix(path, config.unixsocketperm)?);
     }
-    if is_deaf && listeners.tcp.is_empty() && listeners.unix.is_empty() {
+    if is_deaf && tcp.is_empty() && listeners.unix.is_empty() {
         return Err(StartError::NoListener);
     }
-    Ok(listeners)
+    Ok((tcp, listeners))
 }
 
 fn bind_admin(config: &Config) -> Result<Option<std::net::TcpListener>, StartError> {

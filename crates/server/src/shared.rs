@@ -6,7 +6,9 @@
 use crate::blocking::Blocked;
 use crate::client::Clients;
 use crate::config::Config;
+use crate::endpoints::Endpoints;
 use crate::latency::LatencyMonitor;
+use crate::maintenance::Registry;
 use crate::memory::Meter;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) monitors: Monitors,
     pub(crate) tracking: TrackingTable,
     pub(crate) pause: Pause,
+    pub(crate) maintenance: Registry,
+    pub(crate) endpoints: Endpoints,
     pub(crate) slowlog: SlowLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) memory: Meter,
@@ -72,6 +76,8 @@ impl Shared {
             monitors: Monitors::default(),
             tracking: TrackingTable::default(),
             pause: Pause::default(),
+            maintenance: Registry::new(started_ms),
+            endpoints: Endpoints::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),

@@ -6,7 +6,9 @@ use crate::client::Addresses;
 use crate::config::Config;
 use crate::connection::{self, Desk, unix_ms};
 use crate::cron;
+use crate::endpoints::{self, Accepting, Endpoint};
 use crate::execute::Local;
+use crate::maintenance;
 use crate::session::Session;
 use crate::shared::{Shared, Stop};
 use crate::stream::Stream;
@@ -29,10 +31,10 @@ const EVENT_INTERVAL: u32 = 256;
 /// How long unsent replies may take when the server stops.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
-/// Sockets that are listened on. All workers share them; each has its own descriptor.
+/// Sockets that are listened on as long as the server runs; for the others see [`crate::endpoints`]. All workers share
+/// them; each has its own descriptor.
 #[derive(Debug, Default)]
 pub(crate) struct Listeners {
-    pub(crate) tcp: Vec<std::net::TcpListener>,
     pub(crate) unix: Vec<std::os::unix::net::UnixListener>,
     #[cfg(feature = "tls")]
     pub(crate) tls: Vec<std::net::TcpListener>,
@@ -42,7 +44,6 @@ impl Listeners {
     /// The same sockets under descriptors of their own.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {
-            tcp: self.tcp.iter().map(std::net::TcpListener::try_clone).collect::<io::Result<_>>()?,
             unix: self
                 .unix
                 .iter()
@@ -65,9 +66,10 @@ pub(crate) fn run(index: usize, shared: &Arc<Shared>, listeners: Listeners, seed
     let desk = Rc::new(RefCell::new(Desk::new(Local::new(index, Arc::clone(shared), seed))));
     local_set.block_on(&runtime, async {
         let mut stopping = shared.stopping();
-        for listener in listeners.tcp {
-            spawn_local(accept_tcp(TcpListener::from_std(listener)?, Arc::clone(shared), Rc::clone(&desk)));
-        }
+        let changes = shared.endpoints.changes();
+        let mut accepting = Accepting::default();
+        accepting.update(shared, &desk)?;
+        spawn_local(endpoints::follow(accepting, changes, Arc::clone(shared), Rc::clone(&desk)));
         for listener in listeners.unix {
             spawn_local(accept_unix(UnixListener::from_std(listener)?, Arc::clone(shared), Rc::clone(&desk)));
         }
@@ -80,6 +82,9 @@ pub(crate) fn run(index: usize, shared: &Arc<Shared>, listeners: Listeners, seed
             ));
         }
         spawn_local(cron::run(Rc::clone(&desk)));
+        if index == 0 {
+            spawn_local(maintenance::run(Arc::clone(shared)));
+        }
         // The sender lives in `shared`, so waiting fails never.
         let _ = stopping.wait_for(|stop| *stop != Stop::No).await;
         let unsent =
@@ -94,7 +99,13 @@ pub(crate) fn run(index: usize, shared: &Arc<Shared>, listeners: Listeners, seed
     })
 }
 
-async fn accept_tcp(listener: TcpListener, shared: Arc<Shared>, desk: Rc<RefCell<Desk>>) {
+/// Accepts connections by one socket until its endpoint is given up.
+pub(crate) async fn accept_tcp(
+    listener: TcpListener,
+    endpoint: Arc<Endpoint>,
+    shared: Arc<Shared>,
+    desk: Rc<RefCell<Desk>>,
+) {
     let mut accepted = 0;
     loop {
         match listener.accept().await {
@@ -104,6 +115,7 @@ async fn accept_tcp(listener: TcpListener, shared: Arc<Shared>, desk: Rc<RefCell
                     spawn_local(connection::serve(Stream::Tcp(stream), session, Rc::clone(&desk)));
                 }
             }
+            Err(_) if !endpoint.is_open() => return,
             Err(error) => rest(&error).await,
         }
         accepted += 1;
@@ -122,6 +134,7 @@ async fn accept_unix(listener: UnixListener, shared: Arc<Shared>, desk: Rc<RefCe
                 let addresses = Addresses {
                     peer: format!("{path}:0").into(),
                     local: format!("{path}:0").into(),
+                    tcp: None,
                     fd: std::os::fd::AsRawFd::as_raw_fd(&stream),
                     is_unix: true,
                 };
@@ -189,10 +202,11 @@ pub(crate) fn admit_tcp(
             .with_retries(3);
         let _ = socket2::SockRef::from(stream).set_tcp_keepalive(&keepalive);
     }
-    let local = stream.local_addr().map(|local| local.to_string()).unwrap_or_default();
+    let local = stream.local_addr().ok();
     let addresses = Addresses {
         peer: peer.to_string().into(),
-        local: local.into(),
+        local: local.map(|local| local.to_string()).unwrap_or_default().into(),
+        tcp: local.map(|local| (peer, local)),
         fd: std::os::fd::AsRawFd::as_raw_fd(stream),
         is_unix: false,
     };

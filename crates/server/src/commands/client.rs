@@ -147,12 +147,11 @@ fn unblock(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let client = u64::try_from(args.int(2)?).ok();
     let waiter = client.and_then(|client| ctx.server.blocked.of_client(client));
     let is_ended = waiter.is_some_and(|waiter| {
-        let mut out = Writer::new(waiter.proto());
-        if is_error {
-            out.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
-        } else {
-            waiter.nothing().write(&mut out);
+        if !is_error {
+            return waiter.time_out();
         }
+        let mut out = Writer::new(waiter.proto());
+        out.error("UNBLOCKED client unblocked via CLIENT UNBLOCK");
         waiter.end_with(Bytes::from(out.take().0))
     });
     ctx.out.int(i64::from(is_ended));
@@ -183,6 +182,9 @@ const HELP: &[&str] = &[
     "    * MAXAGE <seconds>: at least this old",
     "LIST [<filter> <value> ...]",
     "    Describe the connections that match all filters of KILL, one a line.",
+    "MAINT_NOTIFICATIONS (ON [MOVING-ENDPOINT-TYPE <type>]|OFF)",
+    "    Say whether this connection is told of planned moves. Endpoint types are:",
+    "    * INTERNAL-IP, INTERNAL-FQDN, EXTERNAL-IP, EXTERNAL-FQDN, NONE",
     "NO-EVICT (ON|OFF)",
     "    Exempt this connection from the eviction of clients, or end that.",
     "NO-TOUCH (ON|OFF)",

@@ -112,6 +112,18 @@ fn parse_hello(args: Args<'_>) -> Result<Hello<'_>, CommandError> {
     Ok(hello)
 }
 
+/// Ends what RESP2 has no form for. What was pushed in RESP3 goes out before the reply that RESP2 begins with.
+fn leave_resp3(ctx: &mut Ctx<'_>) {
+    let server = ctx.server;
+    let session = ctx.session();
+    server.maintenance.forget(&session.client);
+    // A reply that is left out takes all that is written with it.
+    if session.reply == ReplyMode::On && session.client.has_mail() {
+        let pushed = session.client.take_outbox();
+        pushed.iter().for_each(|bytes| ctx.out.raw(bytes));
+    }
+}
+
 /// `HELLO [protover [AUTH username password] [SETNAME clientname]]`
 fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let hello = parse_hello(args)?;
@@ -129,7 +141,10 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         session.client.names().name = name.to_vec();
     }
     if let Some(proto) = hello.proto {
-        session.speak(proto);
+        if proto == Proto::Resp2 {
+            leave_resp3(ctx);
+        }
+        ctx.session().speak(proto);
         ctx.out.proto = proto;
     }
     let (id, proto) = (ctx.session().client.id, ctx.out.proto);
@@ -184,6 +199,7 @@ fn reset(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     if let Some(watch) = farewell::take_watch(ctx.session()) {
         farewell::unwatch(&mut ctx.ks, &watch);
     }
+    leave_resp3(ctx);
     let session = ctx.session();
     farewell::clear(server, session);
     session.db = 0;

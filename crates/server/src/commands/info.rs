@@ -39,6 +39,7 @@ const SECTIONS: &[Section] = &[
     ("memory", "Memory", memory, Shown::ByDefault),
     ("persistence", "Persistence", persistence, Shown::ByDefault),
     ("stats", "Stats", stats, Shown::ByDefault),
+    ("maintenance", "Maintenance", maintenance, Shown::ByDefault),
     ("replication", "Replication", replication, Shown::ByDefault),
     ("cpu", "CPU", cpu, Shown::ByDefault),
     ("modules", "Modules", |_| (), Shown::ByDefault),
@@ -352,6 +353,20 @@ fn gauges(report: &mut Report<'_>) {
     line!(report, "current_active_defrag_time:0");
 }
 
+/// Notices of planned moves, and drains.
+fn maintenance(report: &mut Report<'_>) {
+    let counts = report.shared.maintenance.counts(std::time::Instant::now());
+    line!(report, "maint_notifications_enabled:{}", u8::from(report.config.maint_notifications));
+    line!(report, "maint_notifications_clients:{}", counts.clients);
+    line!(report, "maint_notifications_sent:{}", counts.sent);
+    line!(report, "maint_notifications_replayed:{}", counts.replayed);
+    line!(report, "maint_notices_open:{}", counts.open);
+    line!(report, "drains_active:{}", counts.drains);
+    line!(report, "drains_finished:{}", counts.finished);
+    line!(report, "drained_connections_left:{}", counts.left);
+    line!(report, "drained_connections_closed:{}", counts.closed);
+}
+
 fn replication(report: &mut Report<'_>) {
     let shared = report.shared;
     line!(report, "role:master");
@@ -465,7 +480,7 @@ mod tests {
         let default = titles(&mut server, "INFO");
         assert_eq!(
             default.join(" "),
-            "Server Clients Memory Persistence Stats Replication CPU Modules Errorstats Cluster Keyspace"
+            "Server Clients Memory Persistence Stats Maintenance Replication CPU Modules Errorstats Cluster Keyspace"
         );
         assert_eq!(titles(&mut server, "INFO default"), default);
         assert_eq!(titles(&mut server, "INFO everything").len(), SECTIONS.len());

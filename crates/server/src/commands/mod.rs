@@ -31,6 +31,7 @@ mod introspection;
 mod keys;
 mod lcs;
 mod lists;
+mod maintenance;
 mod memory;
 mod observation;
 mod pubsub;
@@ -74,6 +75,7 @@ const GROUPS: &[&[Row]] = &[
     keys::ROWS,
     lcs::ROWS,
     lists::ROWS,
+    maintenance::ROWS,
     memory::ROWS,
     observation::ROWS,
     pubsub::ROWS,

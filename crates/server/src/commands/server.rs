@@ -1,6 +1,5 @@
 //! Commands about the server as a whole: `TIME`, `LASTSAVE`, `ROLE`, `WAIT`, `SHUTDOWN`, `LOLWUT`, `TOWLINE`.
 
-use super::config::help;
 use super::info::{REDIS_VERSION, TOWLINE_VERSION};
 use crate::command::{Args, CommandError, CommandResult, Ctx, Nothing, Row, no_keys};
 use crate::shared::Stop;
@@ -115,17 +114,12 @@ fn lastsave(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-fn towline_help(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
-    help(ctx, "TOWLINE", &[])
-}
-
 pub(super) const ROWS: &[Row] = &[
     no_keys("lastsave", lastsave),
     no_keys("lolwut", lolwut),
     no_keys("role", role),
     no_keys("shutdown", shutdown),
     no_keys("time", time),
-    no_keys("towline|help", towline_help),
     no_keys("wait", wait),
 ];
 
@@ -141,10 +135,6 @@ mod tests {
         assert_eq!(server.line("ROLE"), "*3 $6 master :0 *0");
         assert!(server.line("LASTSAVE").starts_with(":1"));
         assert_eq!(server.line("ROLE x"), "-ERR wrong number of arguments for 'role' command");
-        assert_eq!(
-            server.line("TOWLINE HELP"),
-            "*3 +TOWLINE <subcommand> [<arg> [value] [opt] ...]. Subcommands are: +HELP +    Print this help."
-        );
     }
 
     #[test]

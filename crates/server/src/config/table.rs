@@ -265,6 +265,7 @@ pub(crate) static PARAMS: &[Param] = &[
     int!("slowlog-max-len", slowlog_max_len, 0, i64::MAX),
     int!("latency-monitor-threshold", latency_monitor_threshold, 0, i64::MAX),
     flag!("latency-tracking", latency_tracking),
+    flag!("maint-notifications", maint_notifications),
     PERCENTILES,
     // Accepted with the one value that is supported
     kept!(no "appendonly", NO_PERSISTENCE),

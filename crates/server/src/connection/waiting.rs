@@ -4,7 +4,7 @@
 
 use super::{Connection, Desk, End, Waiting, unix_ms};
 use crate::blocking::{self, Waiter};
-use crate::client::flag;
+use crate::client::{Ending, flag};
 use crate::command::OwnedArgs;
 use crate::execute::Local;
 use std::fmt;
@@ -98,6 +98,10 @@ impl Connection {
     }
 
     pub(super) fn block(&mut self, cx: &mut Context<'_>, waiter: Arc<Waiter>) {
+        if self.session.client.ending() != Ending::No {
+            // Who is to leave must not begin to wait. That it is served just now is as well.
+            let _ = waiter.time_out();
+        }
         let timer = waiter.timeout().map(|timeout| Box::pin(tokio::time::sleep(timeout)));
         self.waiting = Some(Box::new(Waiting::Blocked { waiter, timer }));
         // The timer and the reply, which may be there already, are looked at in the next turn.

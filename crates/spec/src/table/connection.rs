@@ -51,10 +51,12 @@ pub(super) const ROWS: &[Row] = &[
                 .effect(ReadOnly)
                 .tips(&["nondeterministic_output"]),
             cmd("client|maint_notifications", -3, NOSCRIPT | LOADING | STALE)
-                .args("<ON | OFF> [parameter value [parameter value ...]]")
+                .args(
+                    "<ON [MOVING-ENDPOINT-TYPE <INTERNAL-IP | INTERNAL-FQDN | EXTERNAL-IP | EXTERNAL-FQDN | NONE>] \
+                     | OFF>",
+                )
                 .doc("0.1.0", "Turns notices about planned moves on or off for this connection.")
-                .effect(Connection)
-                .planned("planned moves"),
+                .effect(Connection),
             cmd("client|no-evict", 3, ADMIN | NOSCRIPT | LOADING | STALE)
                 .args("<ON | OFF>")
                 .doc("7.0.0", "Exempts this connection from eviction, or ends that.")

@@ -413,7 +413,17 @@ pub(super) const ROWS: &[Row] = &[
     cmd("towline", -2, NONE)
         .args("subcommand [arg [arg ...]]")
         .doc("0.1.0", "Container for Towline's own commands.")
-        .subcommands(&[cmd("towline|help", 2, LOADING | STALE)
-            .doc("0.1.0", "Shows what the subcommands do.")
-            .effect(ReadOnly)]),
+        .subcommands(&[
+            cmd("towline|drain", -2, ADMIN | NOSCRIPT | LOADING | STALE)
+                .args("<[WINDOW seconds] [TO host:port] [ON local-ip:port] | STATUS | CANCEL [seq]>")
+                .doc(
+                    "0.1.0",
+                    "Tells the connections that exist to move, and closes them later; or shows or ends that.",
+                )
+                .cost("O(N), N is the number of connections")
+                .effect(Admin),
+            cmd("towline|help", 2, LOADING | STALE)
+                .doc("0.1.0", "Shows what the subcommands do.")
+                .effect(ReadOnly),
+        ]),
 ];

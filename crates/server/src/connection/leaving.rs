@@ -1,0 +1,65 @@
+//! A connection that a drain closes.
+//!
+//! Owns: when it is done, and ending it so that the peer gets every reply. Does **not** own which connections those are (see
+//! [`crate::maintenance`]).
+
+use super::{Connection, End};
+use crate::client::Ending;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, ReadBuf};
+
+/// Bytes of one read that is thrown away, and how many of those are made in one turn.
+const DISCARDED_BYTES: usize = 4096;
+const DISCARDS_PER_TURN: usize = 16;
+
+impl Connection {
+    /// Takes notice of how it is to end.
+    #[cold]
+    pub(super) fn begin_to_leave(&mut self, ending: Ending) -> Result<(), End> {
+        match ending {
+            Ending::No | Ending::Finishing => Ok(()),
+            Ending::Flushing => {
+                self.session.is_closing = true;
+                Ok(())
+            }
+            Ending::Killed => Err(End::Here),
+        }
+    }
+
+    /// Ends if all that came in is answered and all that was answered is sent. The socket has nothing to read now. A
+    /// transaction that is being put together is something unanswered.
+    #[cold]
+    pub(super) fn leave_if_done(&mut self) -> Result<(), End> {
+        let is_read = self.input.is_empty() && self.big.is_none() && self.owned.is_empty();
+        let is_answered = self.waiting.is_none() && self.session.multi.is_none();
+        let is_sent = self.is_sent() && !self.is_unflushed && !self.session.client.has_mail();
+        if is_read && is_answered && is_sent {
+            self.session.is_closing = true;
+            return Err(End::Here);
+        }
+        Ok(())
+    }
+
+    /// Waits for the peer to close, and throws away what it still sends: closing a socket that has something unread makes
+    /// the system drop replies that are on their way. The drain's last step ends the waiting.
+    #[cold]
+    pub(super) fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let ending = self.session.client.ending();
+        let mut space = [MaybeUninit::uninit(); DISCARDED_BYTES];
+        for _ in 0..DISCARDS_PER_TURN {
+            let mut buffer = ReadBuf::uninit(&mut space);
+            match Pin::new(&mut self.stream).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {}
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => {
+                    self.register(cx, ending);
+                    return Poll::Pending;
+                }
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
