@@ -88,13 +88,16 @@ impl<W> Bridge<W> {
     /// Does what is due at `now`.
     pub fn handle_timeout(&mut self, now: Instant) {
         self.note_lateness(now);
+        // The end of a window is a reason to look at deadlines.
+        self.handle_windows_timeout(now);
         self.resend_delayed(now);
         if self.deadline_timeout().is_some_and(|at| at <= now) {
             self.scan(now);
         }
         self.handle_link_timeout(now);
         self.handle_pubsub_timeout(now);
-        self.handle_maintenance_timeout(now);
+        self.review_plan(now);
+        self.advance(now);
     }
 
     /// A planned handoff begins to hold commands back: deadlines that are not hard stretch by the time of the hold,
@@ -124,6 +127,11 @@ impl<W> Bridge<W> {
                 slot.deadline = slot.deadline.wrapping_add(stretch_ms);
             }
         }
+    }
+
+    /// Since when a planned handoff has held commands back, and by how much that may stretch deadlines; `None`: none does.
+    pub const fn held_since(&self) -> Option<(Instant, Duration)> {
+        self.clock.hold
     }
 
     /// The policy's bound on the age of what waits, unless it is further away than wrapped times can tell.
@@ -163,6 +171,7 @@ impl<W> Bridge<W> {
             self.on_conn(generation, |bridge| bridge.scan_in_flight(now, &mut scan));
         }
         self.scan_delayed(now, &mut scan);
+        self.scan_postponed(now, &mut scan);
         self.clock.scanned_at = now;
         self.clock.scan_at = (scan.next < i32::MAX)
             .then(|| now + Duration::from_millis(u64::from(scan.next.max(0).cast_unsigned())));
@@ -241,6 +250,23 @@ impl<W> Bridge<W> {
         for index in due {
             self.report.counters.expired += 1;
             self.fail(now, index, ErrorKind::Deadline, Stage::Queued);
+        }
+    }
+
+    /// The same of refused commands whose bytes a writer still has.
+    fn scan_postponed(&mut self, now: Instant, scan: &mut Scan) {
+        let mut due = Vec::new();
+        for (ticket, _) in &self.postponed {
+            if let Some(slot) = self.slots.get_mut(*ticket)
+                && scan.judge(slot, false).is_some()
+            {
+                due.push(*ticket);
+            }
+        }
+        self.postponed.retain(|(ticket, _)| !due.contains(ticket));
+        for ticket in due {
+            self.report.counters.expired += 1;
+            self.fail(now, ticket.index(), ErrorKind::Deadline, Stage::Queued);
         }
     }
 

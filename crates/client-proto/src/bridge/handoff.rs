@@ -43,12 +43,17 @@ pub(super) struct Others {
     pub(super) retiring: Option<Retiring>,
     /// Nothing new is sent, so that the connection can be left without a successor; at this time it is left.
     pub(super) recycle_by: Option<Instant>,
+    /// Commands that waited lie before others that were sent: nothing more is sent until they are in one line again.
+    pub(super) is_out_of_line: bool,
 }
 
 impl Others {
     #[inline]
     pub(super) const fn is_empty(&self) -> bool {
-        self.successor.is_none() && self.retiring.is_none() && self.recycle_by.is_none()
+        self.successor.is_none()
+            && self.retiring.is_none()
+            && self.recycle_by.is_none()
+            && !self.is_out_of_line
     }
 }
 
@@ -165,6 +170,7 @@ impl<W> Bridge<W> {
     pub(super) fn is_held(&self) -> bool {
         let is_strict = |retiring: &Retiring| retiring.order == HandoffOrder::Strict;
         self.others.recycle_by.is_some()
+            || self.others.is_out_of_line
             || (self.config.guards.strict_hold && self.others.retiring.as_ref().is_some_and(is_strict))
     }
 
@@ -234,6 +240,7 @@ impl<W> Bridge<W> {
         }
         let moved = unsent.len();
         self.requeue(unsent);
+        self.queue_again();
         let start = self.queue_start().unwrap_or_else(|| self.log.end());
         self.conn.write.restart_at(start);
         self.conn.write.keep_pace_of(&old.write);
@@ -330,14 +337,19 @@ impl<W> Bridge<W> {
     pub(super) fn end_drain(&mut self, now: Instant) -> Option<(Generation, Duration)> {
         let retiring = self.others.retiring.take()?;
         self.end_hold(now);
+        self.others.is_out_of_line = true;
         self.queue_again();
         self.release();
         Some((retiring.conn.generation, now.since(retiring.since)))
     }
 
     /// Brings commands that waited for their keys and those that came after them into one line again, whose positions
-    /// ascend.
-    fn queue_again(&mut self) {
+    /// ascend. As long as a writer has bytes this has to wait, for theirs may be among them. Whether there was something
+    /// to do.
+    pub(super) fn queue_again(&mut self) -> bool {
+        if !self.others.is_out_of_line {
+            return false;
+        }
         let is_in_order = {
             let ends =
                 self.queue.iter().filter_map(|index| match self.slots.at(*index).map(|it| &it.state) {
@@ -347,15 +359,20 @@ impl<W> Bridge<W> {
             let mut ends = ends.peekable();
             ends.peek().is_none_or(|first| *first >= self.conn.write.handed()) && ends.is_sorted()
         };
+        if !is_in_order && self.conn.write.is_busy() {
+            return false;
+        }
+        self.others.is_out_of_line = false;
         self.queue_old = 0;
         if is_in_order {
-            return;
+            return true;
         }
         let queue = std::mem::take(&mut self.queue);
         for index in &queue {
             self.move_to_end(*index);
         }
         self.queue = queue;
+        true
     }
 
     /// Moves the bytes of a command that waits to the end of the log.

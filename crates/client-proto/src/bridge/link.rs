@@ -366,6 +366,7 @@ impl<W> Bridge<W> {
     fn settle_in_flight(&mut self, now: Instant, loss: &Loss) -> (usize, Option<HandshakeError>) {
         let (unknown, again) = self.settle_all(now, loss.cause);
         self.requeue(again);
+        self.queue_again();
         let position = self.low_water();
         self.conn.write.restart_at(position);
         self.queue_old = 0;

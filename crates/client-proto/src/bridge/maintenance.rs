@@ -282,13 +282,11 @@ impl<W> Bridge<W> {
         [handoff, windows, retire, recycle, self.planned_end()].into_iter().flatten().min()
     }
 
-    pub(super) fn handle_maintenance_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_windows_timeout(&mut self, now: Instant) {
         if self.moves.windows.poll_timeout().is_some_and(|at| at <= now) {
             self.moves.windows.handle_timeout(now);
             self.review_relaxation(now);
         }
-        self.review_plan(now);
-        self.advance(now);
     }
 
     /// Goes on with a handoff, as far as it goes now.
@@ -301,7 +299,8 @@ impl<W> Bridge<W> {
 
     fn advance_handoff(&mut self, now: Instant) {
         for _ in 0..STEPS_MAX {
-            let has_moved = self.settle_retiring(now)
+            let has_moved = self.queue_again()
+                || self.settle_retiring(now)
                 || self.settle_successor(now)
                 || self.settle_cut(now)
                 || self.settle_recycle(now)

@@ -92,7 +92,8 @@ pub enum Notification {
 pub struct Moving {
     /// The number of the announcement, if it has one.
     pub seq: Option<u64>,
-    /// How long the connection stays open, from its arrival; `None` if it is missing, unreadable, zero or negative.
+    /// How long the connection stays open, from its arrival; `None` if it is missing or unreadable. Zero means less than a
+    /// second.
     pub window: Option<Duration>,
     /// Where to go; `None` stands for the configured address.
     pub successor: Option<Address>,
@@ -105,7 +106,7 @@ pub struct Starting {
     pub event: ShardEvent,
     /// The number of the announcement, if it has one.
     pub seq: Option<u64>,
-    /// When it starts, from the arrival; `None` if it is missing, unreadable, zero or negative: now.
+    /// When it starts, from the arrival; `None` if it is missing or unreadable: now.
     pub starts_in: Option<Duration>,
     /// The shards as the server lists them, cut at 1024 bytes; empty if it does not. For diagnosis.
     pub shards: Box<str>,

@@ -374,3 +374,27 @@ fn credentials_that_change_during_the_handshake_follow_it() {
     let sent = String::from_utf8(rig.write(usize::MAX)).unwrap();
     assert!(sent.starts_with("*2\r\n$4\r\nAUTH\r\n$5\r\nfresh\r\n"), "{sent}");
 }
+
+#[test]
+fn a_refused_command_whose_writer_is_still_out_keeps_its_deadline() {
+    for comes_back in [true, false] {
+        let mut rig = Rig::new(parts());
+        rig.connect();
+        let refused = rig.order_by(&["INCR", "a"], rig.now + Duration::from_millis(100));
+        let earlier = rig.order_by(&["INCR", "b"], rig.now + Duration::from_millis(50));
+        let batch = rig.bridge.take_write(rig.now, rig.bridge.generation()).expect("commands wait");
+        rig.reply(b"-LOADING Redis is loading the dataset in memory\r\n");
+        rig.now = rig.now + Duration::from_millis(60);
+        rig.bridge.handle_timeout(rig.now);
+        assert!(rig.outcome(earlier).is_some_and(|outcome| outcome.is_err()));
+        let due = rig.bridge.poll_timeout().expect("a command has a deadline");
+        assert!(due <= at(1101), "{due:?}");
+        if comes_back {
+            let count = batch.slices().map(<[u8]>::len).sum();
+            rig.bridge.wrote(rig.now, batch, count);
+        }
+        rig.now = at(1115);
+        rig.bridge.handle_timeout(rig.now);
+        assert_eq!(*rig.outcome(refused).expect("it has ended").unwrap_err().kind(), ErrorKind::Deadline);
+    }
+}

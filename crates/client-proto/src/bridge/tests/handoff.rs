@@ -389,3 +389,25 @@ fn without_a_successor_the_connection_is_left_when_it_has_answered() {
     assert_eq!((rig.bridge.counters().failed, rig.bridge.counters().failed_unknown), (0, 0));
     assert!(!rig.bridge.is_wanted(old));
 }
+
+#[test]
+fn what_waited_for_its_keys_follows_a_batch_of_which_the_kernel_took_a_part() {
+    let mut rig = with_order(HandoffOrder::PerKey);
+    rig.connect();
+    let old = rig.bridge.generation();
+    let first = rig.incr("a");
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    rig.shake(new);
+    let (parked, free) = (rig.incr("a"), rig.incr("b"));
+    let batch = rig.bridge.take_write(rig.now, new).expect("one may leave");
+    rig.bridge.wrote(rig.now, batch, 5);
+    rig.reply_from(old, b":1\r\n");
+    let sent = texts(&rig.write_to(new, usize::MAX));
+    assert!(sent.ends_with("$1 b *2 $4 INCR $1 a "), "{sent}");
+    rig.reply_from(new, b":1\r\n:2\r\n");
+    assert_eq!((rig.outcome(first), rig.outcome(free)), (integer(1), integer(1)));
+    assert_eq!(rig.outcome(parked), integer(2));
+    assert!(!rig.bridge.is_wanted(old));
+    assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
+}

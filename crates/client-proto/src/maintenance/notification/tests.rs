@@ -139,10 +139,11 @@ fn every_form_of_moving_is_read() {
         // IPv6.
         (vec![int(17), int(15), b("[2001:db8::1]:6379")], "17|15|[2001:db8::1]:6379"),
         (vec![int(17), int(15), b("2001:db8::1:6379")], "17|15|[2001:db8::1]:6379"),
+        // Less than a second is left, or nothing.
+        (vec![int(17), int(0), b("h:1")], "17|0|h:1"),
+        (vec![int(17), int(-3), b("h:1")], "17|0|h:1"),
+        (vec![int(17), b("-99999999999999999999999"), b("h:1")], "17|0|h:1"),
         // Times that are none, and one that is long.
-        (vec![int(17), int(0), b("h:1")], "17|-|h:1"),
-        (vec![int(17), int(-3), b("h:1")], "17|-|h:1"),
-        (vec![int(17), b("-99999999999999999999999"), b("h:1")], "17|-|h:1"),
         (vec![int(17), Frame::Null, b("h:1")], "17|-|h:1"),
         (vec![int(17), b("soon"), b("h:1")], "17|-|h:1"),
         (vec![int(17), Frame::Double(f64::NAN), b("h:1")], "17|-|h:1"),

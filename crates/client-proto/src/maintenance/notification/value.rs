@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         text(first).is_none_or(|text| Address::parse(text).is_none() && !append(first, &mut Vec::new()))
     }
 
-    /// A time in seconds, if the next value is one; none if it is not positive. Anything else before another value
+    /// A time in seconds, if the next value is one; zero if it is not positive. Anything else before another value
     /// stands for an unknown time, unless it is an address.
     pub(super) fn seconds(&mut self) -> Option<Duration> {
         let first = self.rest.first()?;
@@ -147,9 +147,10 @@ impl<'a> Fields<'a> {
         };
         self.skip();
         match number {
-            Number::Exact(seconds) => u64::try_from(seconds).ok().filter(|s| *s > 0).map(Duration::from_secs),
+            // Whole seconds are announced, so a server with half a second left says zero.
+            Number::Exact(seconds) => Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0))),
             Number::Huge => Some(Duration::MAX),
-            Number::HugeNegative => None,
+            Number::HugeNegative => Some(Duration::ZERO),
         }
     }
 
