@@ -38,6 +38,8 @@ mod dump;
 #[cfg(test)]
 mod ember;
 #[cfg(test)]
+mod fault_injector;
+#[cfg(test)]
 mod faults_model;
 #[cfg(test)]
 mod faults_proxy;

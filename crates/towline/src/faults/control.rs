@@ -124,7 +124,7 @@ async fn stats(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// Accepts, and rests when the process is out of descriptors instead of ending the proxy.
-struct Listener(TcpListener);
+pub(super) struct Listener(pub(super) TcpListener);
 
 impl axum::serve::Listener for Listener {
     type Io = TcpStream;

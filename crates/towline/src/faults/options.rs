@@ -11,6 +11,8 @@ use clap::{Args, Subcommand};
 use towline_faults::plan::RULES_MAX;
 use towline_faults::rule::Rule;
 
+use super::serve::ServeArgs;
+
 /// Options of `towline faults`.
 #[derive(Debug, Args)]
 pub(crate) struct FaultsArgs {
@@ -24,6 +26,8 @@ pub(crate) struct FaultsArgs {
 pub(super) enum FaultsJob {
     /// Forward TCP connections to a server, with faults by rules; one JSON line for each fault.
     Proxy(ProxyArgs),
+    /// Serve databases that move on request, by the HTTP API of the fault injector that clients' test harnesses use.
+    Serve(Box<ServeArgs>),
 }
 
 /// Options of `towline faults proxy`.

@@ -1,4 +1,4 @@
-//! What the proxy says: one JSON object a line on standard output.
+//! What the proxy and the injector say: one JSON object a line on standard output.
 //!
 //! Owns the fields and the writing, on a thread of its own, so that a slow reader of the output does not become one more
 //! fault. Does not own what happens.
@@ -14,7 +14,7 @@ use serde::Serialize;
 /// Lines that wait for standard output. 4096: some hundred KiB, a second of a storm. More are dropped and counted.
 const LINES_MAX: usize = 4096;
 
-/// One line.
+/// One line of the proxy.
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum Event<'a> {
@@ -87,7 +87,7 @@ impl Report {
     }
 
     /// Writes one line.
-    pub(super) fn line(&self, event: &Event<'_>) {
+    pub(super) fn line(&self, event: &impl Serialize) {
         let Ok(mut line) = serde_json::to_vec(event) else { return };
         line.push(b'\n');
         if self.lines.try_send(line).is_err() {
