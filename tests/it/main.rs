@@ -12,8 +12,9 @@ mod client_examples;
 #[cfg(test)]
 mod client_faults;
 #[cfg(test)]
-mod client_lease;
+mod client_handoff;
 #[cfg(test)]
+mod client_lease;
 mod client_ledger;
 #[cfg(test)]
 mod client_limits;

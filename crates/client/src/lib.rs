@@ -118,11 +118,13 @@ pub use pubsub::{
 };
 pub use script::{Script, ScriptCall};
 pub use towline_admission::{BackoffConfig, BackoffError};
+pub use towline_client_proto::handoff::{HandoffConfig, HandoffOrder};
+pub use towline_client_proto::maintenance::{EndpointType, MaintenanceMode, WindowConfig};
 pub use towline_client_proto::{
-    BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind, Event,
-    FlushOrder, Generation, HeadOfLine, LinkState, LivenessConfig, LostCause, Outage, Peer, Policy,
-    ProtocolChoice, Ready, RetryBudgetConfig, SecondOpinion, Sent, ServerError, ServerInfo, ServerMode,
-    Situation, Snapshot, Stage, Trouble, Verdict,
+    AttemptError, BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind,
+    Event, FlushOrder, Generation, HandoffEvent, HeadOfLine, LinkState, LivenessConfig, LostCause,
+    MaintenanceEvent, Outage, Peer, Policy, ProtocolChoice, Ready, RetryBudgetConfig, SecondOpinion, Sent,
+    ServerError, ServerInfo, ServerMode, Situation, Snapshot, Stage, Trouble, Verdict,
 };
 pub use towline_resp::frame::Frame;
 pub use towline_spec::SideEffect;
