@@ -71,8 +71,8 @@ pub struct Handoff {
     /// What begins after the drain.
     queued: Option<Box<Job>>,
     pin: Option<Pin>,
-    /// The last move that was made, until its window ends.
-    last_move: Option<LastMove>,
+    /// What led to the connection that serves, until its window ends.
+    last_move: Option<(Identity, Instant)>,
     /// When announcements were followed.
     chain: VecDeque<Instant>,
     outputs: Outputs,
@@ -117,13 +117,6 @@ impl Outputs {
     }
 }
 
-#[derive(Debug, Clone)]
-struct LastMove {
-    identity: Identity,
-    to: Generation,
-    until: Instant,
-}
-
 impl Handoff {
     /// No handoff yet.
     pub fn new(config: HandoffConfig) -> Self {
@@ -141,7 +134,8 @@ impl Handoff {
         }
     }
 
-    /// The server announced on a connection that it moves. The window counts from `now`.
+    /// The server announced on a connection that it moves. The window counts from `now`, so it is to be told when the
+    /// frame is read, not when somebody next uses the connection.
     pub fn on_moving(&mut self, now: Instant, moving: &Moving, from: Source, prng: &mut Prng) -> Taken {
         let taken = self.take(now, moving, from, prng);
         let counters = &mut self.counters;
@@ -327,7 +321,7 @@ impl Handoff {
         let Facts { peer, client_id, .. } = job.candidate;
         self.serving = Some(Source { generation: to, peer, client_id, ..job.source });
         self.dedupe.moved(&job.identity);
-        self.last_move = Some(LastMove { identity: job.identity.clone(), to, until: job.window_end });
+        self.last_move = Some((job.identity.clone(), job.window_end));
         if let Some(pin) = &mut self.pin {
             pin.worked(&job.target);
         }
@@ -389,20 +383,25 @@ impl Handoff {
         }
     }
 
-    /// An ordinary dial led to a connection that serves from now on.
+    /// An ordinary dial led to a connection that serves from now on. To be told before the announcements that were
+    /// read on it, of which one may be the copy of that which led there.
     pub fn on_reconnected(&mut self, now: Instant, source: Source) {
         self.serving = Some(source);
-        if let Some(pin) =
-            self.pin.as_ref().filter(|pin| pin.is_active(now) && pin.leads_to(now, source.peer))
-        {
-            // As good as a handoff: the server there repeats the announcement, which has led to it already.
-            self.dedupe.moved(&pin.identity);
-            self.last_move =
-                Some(LastMove { identity: pin.identity.clone(), to: source.generation, until: pin.until });
-        }
         match std::mem::replace(&mut self.state, State::Serving) {
             State::Recycling(job, _) => self.end(now, &job, Outcome::Recycled),
             state => self.state = state,
+        }
+        if let Some(pin) = self.pin.as_ref().filter(|pin| pin.is_active(now)) {
+            if pin.leads_to(now, source.peer) {
+                // As good as a handoff: the server there repeats the announcement, which has led to it already.
+                self.dedupe.moved(&pin.identity);
+                self.last_move = Some((pin.identity.clone(), pin.until));
+            } else if !pin.is_recycled {
+                // The node that is left, or another that moves as well: its copy is to be followed. Not once more
+                // after a recycle, since what was tried until then did not help.
+                self.dedupe.forget(&pin.identity);
+                self.last_move = None;
+            }
         }
     }
 
@@ -481,9 +480,7 @@ impl Handoff {
             }
             _ => {}
         }
-        self.last_move
-            .as_ref()
-            .is_some_and(|last| now < last.until && last.to == from.generation && is_same(&last.identity))
+        self.last_move.as_ref().is_some_and(|(last, until)| now < *until && is_same(last))
     }
 
     /// Whether one more move fits into the chain.
@@ -577,15 +574,12 @@ impl Handoff {
             Outcome::SuccessorLost => &mut self.counters.successors_lost,
         };
         *counter += 1;
-        if outcome == Outcome::SourceLost {
-            // Should the next connection lead to the same node, its copy of the announcement is to be followed.
-            self.dedupe.forget(&job.identity);
-        }
-        if job.may_be_closed(outcome)
-            && let Some(pin) = &mut self.pin
-        {
-            // The server is still to close the connection, some time after the window; that is no surprise then.
-            pin.until = job.window_end + self.config.grace;
+        if let Some(pin) = &mut self.pin {
+            pin.is_recycled = outcome == Outcome::Recycled;
+            if job.may_be_closed(outcome) {
+                // The server is still to close the connection, some time after the window; that is no surprise then.
+                pin.until = job.window_end + self.config.grace;
+            }
         }
         if self.outputs.ended.len() >= ENDED_MAX {
             self.outputs.ended.pop_front();

@@ -14,13 +14,15 @@ pub(super) struct Pin {
     /// The announcement that it follows from.
     pub(super) identity: Identity,
     pub(super) until: Instant,
+    /// Whether a handoff for it has ended in a recycle.
+    pub(super) is_recycled: bool,
     /// Whether the configured address is next, because the successor was the last to fail.
     is_configured_next: bool,
 }
 
 impl Pin {
     pub(super) const fn new(identity: Identity, until: Instant) -> Self {
-        Self { identity, until, is_configured_next: false }
+        Self { identity, until, is_recycled: false, is_configured_next: false }
     }
 
     pub(super) fn is_active(&self, now: Instant) -> bool {

@@ -412,6 +412,33 @@ fn a_connection_that_landed_on_the_old_node_after_a_loss_moves_by_its_own_copy()
     rig.steps(1000);
     rig.machine.on_reconnected(at(1010), source(2, B));
     assert_eq!(rig.moving(1011, &moving(7, 14, ""), source(2, B)), Taken::Duplicate);
+    // Back from a successor that was lost after the move.
+    let mut rig = Rig::draining();
+    rig.machine.on_drained(at(20));
+    rig.steps(20);
+    rig.failed(30);
+    rig.machine.on_reconnected(at(40), source(3, A));
+    assert_eq!(rig.moving(41, &moving(7, 14, B), source(3, A)), Taken::Begun);
+    // After a recycle it was tried enough, however that was reported.
+    for tells_loss in [true, false] {
+        let mut rig = Rig::recycling();
+        if tells_loss {
+            rig.machine.on_source_lost(at(13_510));
+        }
+        rig.machine.on_reconnected(at(13_520), source(2, A));
+        assert_eq!(rig.moving(13_521, &moving(7, 1, B), source(2, A)), Taken::Duplicate);
+    }
+}
+
+#[test]
+fn what_worked_last_is_where_an_ordinary_dial_goes_first() {
+    let mut rig = Rig::preparing(B);
+    rig.failed(0);
+    assert_eq!(rig.machine.reconnect_target(at(0)), Target::Configured);
+    assert_eq!(rig.text(100), format!("dial {B}"));
+    rig.ready(100, facts(B));
+    rig.machine.on_cut_over(at(100), Generation(2));
+    assert_eq!(rig.machine.reconnect_target(at(100)), named(B));
 }
 
 #[test]

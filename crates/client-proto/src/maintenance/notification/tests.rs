@@ -279,6 +279,7 @@ fn moves_are_read_nested_and_flat_and_a_bad_triplet_is_skipped_alone() {
             &incomplete,
         ),
         (vec![int(13), list(&[triplet("?", "b:1", "1")])], "->b:1=1!"),
+        (vec![int(13), b("a:1"), b("b:1"), b("c:1"), b("1")], "->c:1=1!"),
         (vec![int(13), list(&[triplet("a:1", "b:1", "1,x,2")])], "a:1>b:1=1,2!"),
         // More than expected in a triplet does no harm to it.
         (vec![int(13), list(&[list(&[b("a:1"), b("b:1"), b("1"), b("more")])])], "a:1>b:1=1!"),
