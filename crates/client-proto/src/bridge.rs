@@ -538,7 +538,7 @@ impl<W> Bridge<W> {
             return;
         }
         self.is_closed = true;
-        self.drop_successor();
+        self.stop_moving(now);
         self.look_around(now);
         for delayed in std::mem::take(&mut self.delayed) {
             self.fail(now, delayed.index, ErrorKind::Closed, Stage::Queued);

@@ -312,9 +312,15 @@ impl<W> Bridge<W> {
         // A successor is better than the wait for another dial.
         let due = if was_planned { now } else { due };
         self.wait_until(due);
-        if was_up {
+        if was_up || self.moves.is_active() {
+            // Also a connection that never came up may have been told to move.
             self.note_serving_lost(now);
-        } else {
+        }
+        if was_up && self.link.outage == Outage::Planned {
+            // What its loss ended may leave the server more time than the window.
+            self.link.planned_until = self.planned_until(now).or(self.link.planned_until);
+        }
+        if !was_up {
             self.moves.handoff.on_dial_failed(now, &mut self.prng);
         }
         if was_up {

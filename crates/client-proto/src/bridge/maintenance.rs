@@ -66,7 +66,7 @@ impl Moves {
         }
     }
 
-    fn is_active(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.handoff.phase() != Phase::Serving || self.handoff.poll_timeout().is_some()
     }
 
@@ -277,7 +277,8 @@ impl<W> Bridge<W> {
 
     /// When a handoff or a window needs attention.
     pub(super) fn maintenance_timeout(&self) -> Option<Instant> {
-        let (handoff, windows) = (self.moves.handoff.poll_timeout(), self.moves.windows.poll_timeout());
+        let handoff = self.moves.handoff.poll_timeout().filter(|_| !self.is_closed);
+        let windows = self.moves.windows.poll_timeout();
         let (retire, recycle) = (self.retire_at(), self.others.recycle_by);
         [handoff, windows, retire, recycle, self.planned_end()].into_iter().flatten().min()
     }
@@ -373,6 +374,16 @@ impl<W> Bridge<W> {
         true
     }
 
+    /// No new connection is made any more: what was held goes out on the present one.
+    pub(super) fn stop_moving(&mut self, now: Instant) {
+        self.drop_successor();
+        self.moves.dial = None;
+        self.moves.is_accepted = false;
+        if self.others.recycle_by.take().is_some() {
+            self.end_hold(now);
+        }
+    }
+
     /// Without a successor the connection is left when what was sent is answered.
     fn settle_recycle(&mut self, now: Instant) -> bool {
         let Some(by) = self.others.recycle_by else { return false };
@@ -389,6 +400,10 @@ impl<W> Bridge<W> {
     }
 
     fn settle_step(&mut self, now: Instant) -> bool {
+        if self.is_closed {
+            // What is left to do is done on the connections that there are.
+            return false;
+        }
         match self.moves.handoff.poll(now) {
             None => return false,
             Some(Step::Dial { target }) => {

@@ -411,3 +411,80 @@ fn what_waited_for_its_keys_follows_a_batch_of_which_the_kernel_took_a_part() {
     assert!(!rig.bridge.is_wanted(old));
     assert_eq!(rig.bridge.snapshot(rig.now).log_bytes, 0);
 }
+
+#[test]
+fn who_left_without_a_successor_may_look_for_one_as_long_as_the_server_may_take() {
+    let mut parts = moving_parts();
+    parts.policy = Box::new(Policy::FailFast);
+    let mut rig = Rig::new(parts);
+    rig.connect();
+    let old = rig.bridge.generation();
+    rig.reply_from(old, MOVING);
+    let begun = rig.now;
+    let refuse = |rig: &mut Rig| {
+        if let Some(dial) = rig.bridge.poll_handoff_dial(rig.now) {
+            rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+        }
+        if let Some(dial) = rig.bridge.poll_dial(rig.now) {
+            rig.bridge.dial_failed(rig.now, dial, std::io::ErrorKind::ConnectionRefused);
+        }
+        rig.now = rig.bridge.poll_timeout().expect("something is due").max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+        let probes = rig.write_to(old, usize::MAX).len();
+        rig.reply_from(old, &b"+PONG\r\n".repeat(probes / 14));
+    };
+    while rig.bridge.counters().recycled == 0 {
+        refuse(&mut rig);
+    }
+    let waiting = rig.order_by(&["GET", "a"], rig.now + Duration::from_secs(60));
+    let mut outcome = None;
+    while outcome.is_none() {
+        refuse(&mut rig);
+        outcome = rig.outcome(waiting);
+    }
+    assert_eq!(outcome.unwrap().unwrap_err().kind(), &ErrorKind::Unavailable);
+    let after = rig.now.since(begun);
+    assert!(after >= Duration::from_secs(25) && after < Duration::from_secs(26), "{after:?}");
+}
+
+#[test]
+fn a_closed_bridge_makes_no_successor_ready() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let waiting = rig.incr("a");
+    rig.write_to(old, usize::MAX);
+    let new = rig.announce();
+    rig.bridge.lost(rig.now, new, LostCause::Reset);
+    rig.bridge.close(rig.now);
+    assert!(!rig.bridge.is_wanted(new));
+    while let Some(due) = rig.bridge.poll_timeout().filter(|due| *due < at(60_000)) {
+        rig.now = due.max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+        assert_eq!(rig.bridge.poll_handoff_dial(rig.now), None);
+        if rig.outcome(waiting).is_some() {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_move_that_a_connection_hears_which_never_comes_up_ends_with_it() {
+    let mut rig = Rig::new(moving_parts());
+    let first = rig.bridge.poll_dial(rig.now).expect("a dial is due");
+    rig.bridge.opened(rig.now, first, None);
+    rig.write_to(first, usize::MAX);
+    rig.reply_from(first, MOVING);
+    rig.bridge.lost(rig.now, first, LostCause::Closed);
+    let events = rig.handoff_events();
+    assert!(matches!(events.last(), Some(HandoffEvent::Ended(_))), "{events:?}");
+    let dial =
+        rig.bridge.poll_handoff_dial(rig.now).expect("what was to be its successor serves in its place");
+    assert!(rig.bridge.is_wanted(dial.generation) && matches!(dial.target, Target::Named(_)));
+    rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+    assert_eq!(
+        rig.bridge.poll_handoff_dial(rig.now + Duration::from_secs(60)),
+        None,
+        "dials are ordinary ones now"
+    );
+}
