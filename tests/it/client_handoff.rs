@@ -3,15 +3,22 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use e2e::clients::options;
-use e2e::process::{Server, ServerKind};
+use e2e::clients::{Lateness, options};
+use e2e::fault_proxy::FaultProxy;
+use e2e::odd_peer::OddPeer;
+use e2e::process::{Server, ServerKind, free_port};
 use e2e::wait;
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 use towline_client::{Client, ConnectOptions, Event, HandoffEvent, HandoffOrder, cmd};
 
 /// Workers that share one connection.
 const WORKERS: usize = 16;
+
+/// Dials to one target that may be in flight, and that may start in 10 ms, by the limiter's defaults: 8 and 20.
+const DIALS_PER_10_MS: usize = 8 + 20 + 1;
 
 /// A server with two endpoints over one data set, on one port of two addresses.
 struct Endpoints {
@@ -30,12 +37,16 @@ impl Endpoints {
 
     /// Tells the connections of one endpoint that they will end.
     async fn drain(&self, from: u8, to: Option<u8>, window: &str) {
+        self.drain_to(from, to.map(|to| self.address(to)), window).await;
+    }
+
+    async fn drain_to(&self, from: u8, to: Option<SocketAddr>, window: &str) {
         // A connection of its own, which does not listen to what it says itself.
         let quiet = options(self.address(3 - from)).maintenance(towline_client::MaintenanceMode::Disabled);
         let admin = Client::open(quiet).await.unwrap();
         let mut drain = cmd("TOWLINE").arg("DRAIN").arg("WINDOW").arg(window);
         if let Some(to) = to {
-            drain = drain.arg("TO").arg(self.address(to).to_string());
+            drain = drain.arg("TO").arg(to.to_string());
         }
         drain
             .arg("ON")
@@ -159,6 +170,64 @@ async fn the_end_of_the_window_closes_nothing_that_is_in_use() {
     assert!(wait::eventually(|| ended(&seen.lock().unwrap())).await);
     load.finish(&client).await;
     assert_eq!(client.metrics().connections, 2);
+}
+
+/// A successor that refuses, and one that accepts and says nothing: the old connection goes on serving, and what comes
+/// of it fails nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_that_cannot_be_had_fails_nothing() {
+    let silent = OddPeer::start(None, |_, _| {}).unwrap();
+    let refusing = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
+    for successor in [refusing, silent.address()] {
+        let endpoints = Endpoints::start();
+        let client = Client::open(options(endpoints.address(1))).await.unwrap();
+        let seen = watch(&client);
+        let load = Load::start(&client);
+        endpoints.drain_to(1, Some(successor), "2").await;
+        // The server closes the old connection at the end of its window at the latest; the load goes on.
+        let is_over = |events: &[Event]| {
+            events.iter().any(|event| matches!(event, Event::Handoff(HandoffEvent::Ended(_))))
+        };
+        assert!(wait::eventually(|| is_over(&seen.lock().unwrap())).await, "{:?}", seen.lock().unwrap());
+        assert!(wait::eventually(|| client.metrics().connections > 1).await);
+        load.finish(&client).await;
+        assert_eq!((client.metrics().failed, client.metrics().failed_unknown), (0, 0), "{successor}");
+    }
+}
+
+/// Five hundred connections of one process are told at once: their successor sees them come as the limiter of dials
+/// lets them, and all have moved within the window.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn five_hundred_connections_told_at_once_do_not_storm_the_successor() {
+    const CLIENTS: usize = 500;
+    let endpoints = Endpoints::start();
+    let proxy = FaultProxy::start(endpoints.server.address(), 1, &[]).await.unwrap();
+    let mut opening = JoinSet::new();
+    for _ in 0..CLIENTS {
+        let options = options(endpoints.address(1));
+        opening.spawn(async move { Client::open(options).await.unwrap() });
+    }
+    let clients = opening.join_all().await;
+    let lateness = Lateness::measure();
+    endpoints.drain_to(1, Some(proxy.address()), "10").await;
+    let told = Instant::now();
+    let has_moved = |client: &Client| client.metrics().handoffs == 1;
+    assert!(wait::eventually(|| clients.iter().all(has_moved)).await);
+    assert!(told.elapsed() < lateness.stretch(Duration::from_secs(10)));
+    let dials = proxy.dials();
+    assert_eq!(dials.len(), CLIENTS);
+    let most = dials
+        .iter()
+        .map(|start| {
+            dials.iter().filter(|dial| (*start..*start + Duration::from_millis(10)).contains(dial)).count()
+        })
+        .max();
+    let is_late = lateness.stretch(Duration::ZERO) > Duration::ZERO;
+    assert!(is_late || most <= Some(DIALS_PER_10_MS), "{most:?} dials within 10 ms");
+    for client in &clients {
+        assert_eq!(client.metrics().failed, 0);
+        cmd("PING").query::<String>(client).await.unwrap();
+    }
 }
 
 /// A server that does not announce anything is asked once, and nobody hears of it.
