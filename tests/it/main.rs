@@ -15,6 +15,7 @@ mod client_faults;
 mod client_handoff;
 #[cfg(test)]
 mod client_lease;
+#[cfg(test)]
 mod client_ledger;
 #[cfg(test)]
 mod client_limits;
@@ -34,6 +35,8 @@ mod config;
 mod config_values;
 #[cfg(test)]
 mod differential;
+#[cfg(test)]
+mod drill;
 #[cfg(test)]
 mod dump;
 #[cfg(test)]

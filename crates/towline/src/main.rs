@@ -5,6 +5,7 @@
 
 mod bench;
 mod cli;
+mod drill;
 mod faults;
 mod log;
 mod server_cmd;
@@ -35,6 +36,8 @@ struct Cli {
 enum Job {
     /// Generate load against a Redis-compatible server and report latency, throughput and CPU time.
     Bench(Box<bench::BenchArgs>),
+    /// Practise planned moves of a client's connections, and account for every command.
+    Drill(Box<drill::DrillArgs>),
     /// Put faults between a client and a server: cuts, stalls, resets, at exact places.
     Faults(Box<faults::FaultsArgs>),
     /// Run a server.
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
     };
     match cli.job {
         Job::Bench(arguments) => bench::run(*arguments),
+        Job::Drill(arguments) => drill::run(*arguments),
         Job::Faults(arguments) => faults::run(*arguments),
         Job::Server(arguments) => server_cmd::run(&arguments),
         Job::Cli(arguments) => cli::run(*arguments),

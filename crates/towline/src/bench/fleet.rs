@@ -283,10 +283,14 @@ async fn pace(
 
 /// A kernel timer: tokio's own ticks once a millisecond, which is longer than many servers take to answer.
 #[derive(Debug)]
-struct Timer(AsyncFd<std::os::fd::OwnedFd>);
+pub(crate) struct Timer(AsyncFd<std::os::fd::OwnedFd>);
 
 impl Timer {
-    fn new() -> Result<Self> {
+    /// A timer on the current runtime.
+    ///
+    /// # Errors
+    /// There are no descriptors left.
+    pub(crate) fn new() -> Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags)
             .context("cannot create a timer")?;
@@ -298,7 +302,11 @@ impl Timer {
         Ok(Self(watched.context("cannot watch a timer")?))
     }
 
-    async fn sleep(&self, wait: Duration) -> Result<()> {
+    /// Sleeps; a sleep of zero never ends.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub(crate) async fn sleep(&self, wait: Duration) -> Result<()> {
         let it_value = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
         let it_interval = Timespec { tv_sec: 0, tv_nsec: 0 };
         let setting = Itimerspec { it_interval, it_value };

@@ -30,7 +30,10 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+pub(crate) use fleet::{Timer, raise_file_limit};
 pub(crate) use options::BenchArgs;
+pub(crate) use schedule::{Lane, LaneWalk, Schedule};
+pub(crate) use tally::ErrorTally;
 
 use connection::{Target, info_number, request};
 use options::{Mode, TargetArgs};

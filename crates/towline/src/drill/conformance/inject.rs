@@ -1,0 +1,149 @@
+//! Makes a server announce something: by `TOWLINE DRAIN`, or by the HTTP interface of a fault injector.
+//!
+//! Owns the requests. Does not own what is checked when the frames come.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde_json::{Value, json};
+use towline_resp::frame::Frame;
+
+use super::wire::{PATIENCE, Wire, shown};
+
+/// How long an action of the injector may take.
+const ACTION_MAX: Duration = Duration::from_secs(40);
+
+/// The time between two questions for an action's state; also how often clients of such injectors ask.
+const ASK_EVERY: Duration = Duration::from_millis(300);
+
+/// Longest answer of the injector.
+const ANSWER_BYTES_MAX: u64 = 1 << 20;
+
+/// A successor for checks that follow nobody: an address of the range for documentation.
+const SUCCESSOR: &str = "192.0.2.7:6390";
+
+/// The ways to an event.
+#[derive(Debug, Clone)]
+pub(super) struct Inject {
+    target: SocketAddr,
+    injector: Option<Injector>,
+}
+
+/// A fault injector's address, and the database there.
+#[derive(Debug, Clone)]
+struct Injector {
+    host: String,
+    database: u64,
+}
+
+impl Inject {
+    /// Events at `target`, through the injector with this URL if there is one.
+    ///
+    /// # Errors
+    /// The URL is not like `http://host:port`; the caller's mistake.
+    pub(super) fn new(target: SocketAddr, url: Option<&str>, database: u64) -> Result<Self> {
+        let injector = match url {
+            None => None,
+            Some(url) => {
+                let rest = url.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
+                let host = rest.filter(|rest| rest.contains(':') && !rest.contains('/'));
+                let host = host.ok_or_else(|| anyhow!("--inject takes http://HOST:PORT, not {url}"))?;
+                Some(Injector { host: host.to_owned(), database })
+            }
+        };
+        Ok(Self { target, injector })
+    }
+
+    /// Makes the server announce MOVING to the connections of the target, with this window where it can be chosen; the window
+    /// if it could.
+    ///
+    /// # Errors
+    /// There is no way to: the text says what it would take.
+    pub(super) fn moving(&self, window: Duration) -> Result<Option<Duration>> {
+        if let Some(injector) = &self.injector {
+            injector.act("bind", json!({ "bdb_id": injector.database, "cluster_index": 0 }), false)?;
+            return Ok(None);
+        }
+        let mut wire = Wire::resp3(self.target)?;
+        let (seconds, local) = (window.as_secs_f64().to_string(), self.target.to_string());
+        match wire.call(&["TOWLINE", "DRAIN", "WINDOW", &seconds, "TO", SUCCESSOR, "ON", &local])? {
+            Frame::Integer(_) => Ok(Some(window)),
+            Frame::Error(text) if text.starts_with(b"ERR unknown command") => {
+                bail!("needs an event: the server has no TOWLINE DRAIN, and there is no --inject")
+            }
+            other => bail!("TOWLINE DRAIN was answered with {}", shown(&other)),
+        }
+    }
+
+    /// Makes the server announce and do something else, to the end.
+    ///
+    /// # Errors
+    /// There is no injector, or it does not know this.
+    pub(super) fn other(&self, action: &str) -> Result<()> {
+        let injector = self.injector.as_ref().context("needs a fault injector: --inject http://HOST:PORT")?;
+        let mut parameters = json!({ "bdb_id": injector.database, "cluster_index": 0 });
+        if action == "slot_migrate" {
+            parameters["effect"] = "slot-shuffle".into();
+        }
+        injector.act(action, parameters, true)
+    }
+}
+
+impl Injector {
+    /// Starts an action, and waits for its end if that is asked for.
+    fn act(&self, action: &str, parameters: Value, is_awaited: bool) -> Result<()> {
+        let body = json!({ "type": action, "parameters": parameters });
+        let begun = self.ask("POST", "/action", &body.to_string())?;
+        let id =
+            begun["action_id"].as_str().with_context(|| format!("{action} was answered with {begun}"))?;
+        if !is_awaited {
+            return Ok(());
+        }
+        let end = Instant::now() + ACTION_MAX;
+        loop {
+            let state = self.ask("GET", &format!("/action/{id}"), "")?;
+            match state["status"].as_str() {
+                Some("success" | "finished" | "completed") => return Ok(()),
+                Some("pending" | "running") if Instant::now() < end => std::thread::sleep(ASK_EVERY),
+                _ => bail!("{action} ended with {state}"),
+            }
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value> {
+        let address = self.host.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+        let address = address.with_context(|| format!("{} has no address", self.host))?;
+        let mut stream = TcpStream::connect_timeout(&address, PATIENCE)
+            .with_context(|| format!("no fault injector answers at {}", self.host))?;
+        stream.set_read_timeout(Some(ACTION_MAX))?;
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            self.host,
+            body.len()
+        )?;
+        let mut answer = String::new();
+        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+        let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+        serde_json::from_str(body).with_context(|| format!("{method} {path} was answered with {answer:.200}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_read_and_refused() {
+        let target = "127.0.0.1:1".parse().unwrap();
+        assert!(Inject::new(target, Some("http://127.0.0.1:20324/"), 1).is_ok());
+        for bad in ["127.0.0.1:20324", "https://x:1", "http://x", "http://x:1/y"] {
+            assert!(Inject::new(target, Some(bad), 1).is_err(), "{bad}");
+        }
+        let without = Inject::new(target, None, 1).unwrap();
+        assert!(without.other("failover").unwrap_err().to_string().contains("--inject"));
+    }
+}
