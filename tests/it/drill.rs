@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use e2e::peers::Peer;
+use crate::fault_injector::injector::Injector;
+use e2e::peers::{Peer, checkout};
 use e2e::process::{Server, ServerKind, towline_binary};
 use e2e::{clients, wait};
 use serde_json::Value;
@@ -166,6 +167,28 @@ fn our_own_server_keeps_the_contract() {
 }
 
 #[test]
+fn a_fault_injector_brings_every_frame_and_all_of_the_contract_holds() {
+    let injector = Injector::start(&["--window", "2s", "--pace", "100ms"]);
+    let database = &injector.endpoints["m-standard"];
+    let target = database["endpoints"][0].as_str().unwrap().trim_start_matches("redis://");
+    let number = database["bdb_id"].to_string();
+    let output = drill(&[
+        "conformance",
+        "--json",
+        "--target",
+        target,
+        "--inject",
+        &injector.url(),
+        "--database",
+        &number,
+    ]);
+    let outcomes = outcomes(&output);
+    let not_passed: Vec<_> = outcomes.iter().filter(|(_, outcome)| !outcome.starts_with("pass")).collect();
+    assert!(not_passed.is_empty(), "{not_passed:?}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
+#[test]
 fn a_server_without_notifications_is_not_supported() {
     for kind in [ServerKind::Redis70, ServerKind::Redis82, ServerKind::Valkey91] {
         let server = Server::start(kind, &[]).unwrap();
@@ -177,26 +200,49 @@ fn a_server_without_notifications_is_not_supported() {
 }
 
 /// `towline drill conformance --client-listen`, which ends by itself.
-struct Judge(Child);
+struct Judge {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Judge {
+    fn start() -> Self {
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let child = Command::new(towline_binary().unwrap())
+            .args(["drill", "conformance", "--json", "--client-listen", &address.to_string()])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self { child, address }
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The names of the checks that were not passed, and the exit code.
+    fn end(mut self) -> (Vec<(String, String)>, Option<i32>) {
+        let mut stdout = Vec::new();
+        std::io::Read::read_to_end(self.child.stdout.as_mut().unwrap(), &mut stdout).unwrap();
+        let status = self.child.wait().unwrap();
+        let outcomes = outcomes(&Output { status, stdout, stderr: Vec::new() });
+        (outcomes.into_iter().filter(|(_, outcome)| !outcome.starts_with("pass")).collect(), status.code())
+    }
+}
 
 impl Drop for Judge {
     fn drop(&mut self) {
         // Already ended is as good.
-        let _ = self.0.kill().and_then(|()| self.0.wait());
+        let _ = self.child.kill().and_then(|()| self.child.wait());
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn our_own_client_keeps_the_contract() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let child = Command::new(towline_binary().unwrap())
-        .args(["drill", "conformance", "--json", "--client-listen", &address.to_string()])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut judge = Judge(child);
-    let client = Client::lazy(clients::options(address).connect_timeout(Duration::from_secs(1))).unwrap();
+    let mut judge = Judge::start();
+    let options = clients::options(judge.address).connect_timeout(Duration::from_secs(1));
+    let client = Client::lazy(options).unwrap();
     let is_over = Arc::new(AtomicBool::new(false));
     let calling = tokio::spawn({
         let is_over = Arc::clone(&is_over);
@@ -208,13 +254,26 @@ async fn our_own_client_keeps_the_contract() {
             }
         }
     });
-    assert!(wait::eventually(|| judge.0.try_wait().unwrap().is_some()).await, "the checks do not end");
+    assert!(wait::eventually(|| judge.has_ended()).await, "the checks do not end");
     is_over.store(true, Ordering::Relaxed);
     calling.await.unwrap();
-    let mut stdout = Vec::new();
-    std::io::Read::read_to_end(judge.0.stdout.as_mut().unwrap(), &mut stdout).unwrap();
-    let status = judge.0.try_wait().unwrap().unwrap();
-    let outcomes = outcomes(&Output { status, stdout, stderr: Vec::new() });
-    let not_passed: Vec<_> = outcomes.iter().filter(|(_, outcome)| !outcome.starts_with("pass")).collect();
-    assert!(not_passed.is_empty(), "{not_passed:?}");
+    assert_eq!(judge.end(), (Vec::new(), Some(0)));
+}
+
+/// redis-py 8 closes its connection before it makes the new one, and leaves it although the new address refuses. What it
+/// is said to do must be what it does, or the checks see nothing.
+#[test]
+fn what_redis_py_does_otherwise_is_found() {
+    let judge = Judge::start();
+    let mut client = Command::new(Peer::Python.path().unwrap())
+        .arg(checkout().join("tests/py/incr_loop.py"))
+        .arg(judge.address.port().to_string())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let (not_passed, code) = judge.end();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let names: Vec<&str> = not_passed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((names, code), (vec!["make-before-break", "stays-when-refused"], Some(1)), "{not_passed:?}");
 }

@@ -1,6 +1,6 @@
 //! `towline faults serve` over HTTP: each action, seen from raw connections and from redis-py.
 
-mod injector;
+pub(crate) mod injector;
 
 use std::path::Path;
 use std::process::Command;

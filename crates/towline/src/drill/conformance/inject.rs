@@ -21,6 +21,9 @@ const ASK_EVERY: Duration = Duration::from_millis(300);
 /// Longest answer of the injector.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
+/// The effects of `slot_migrate`.
+const SLOT_EFFECTS: [&str; 4] = ["remove-add", "add", "remove", "slot-shuffle"];
+
 /// A successor for checks that follow nobody: an address of the range for documentation.
 const SUCCESSOR: &str = "192.0.2.7:6390";
 
@@ -83,11 +86,21 @@ impl Inject {
     /// There is no injector, or it does not know this.
     pub(super) fn other(&self, action: &str) -> Result<()> {
         let injector = self.injector.as_ref().context("needs a fault injector: --inject http://HOST:PORT")?;
-        let mut parameters = json!({ "bdb_id": injector.database, "cluster_index": 0 });
-        if action == "slot_migrate" {
-            parameters["effect"] = "slot-shuffle".into();
+        let parameters = json!({ "bdb_id": injector.database, "cluster_index": 0 });
+        if action != "slot_migrate" {
+            return injector.act(action, parameters, true);
         }
-        injector.act(action, parameters, true)
+        // Which effect is possible depends on where the slots are.
+        let mut last = None;
+        for effect in SLOT_EFFECTS {
+            let mut parameters = parameters.clone();
+            parameters["effect"] = effect.into();
+            match injector.act(action, parameters, true) {
+                Ok(()) => return Ok(()),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| anyhow!("{action} has no effect")))
     }
 }
 

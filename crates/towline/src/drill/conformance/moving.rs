@@ -24,6 +24,9 @@ const SECOND_WINDOW: Duration = Duration::from_secs(1);
 /// How long after its window's end a connection may live.
 const CLOSED_WITHIN: Duration = Duration::from_secs(2);
 
+/// How long an injector may take from the request to the frame: it pauses before it acts.
+const EVENT_MAX: Duration = Duration::from_secs(10);
+
 /// Commands of one batch of the busy connection.
 const BATCH: usize = 50;
 
@@ -84,11 +87,11 @@ pub(super) fn check(target: SocketAddr, inject: &Inject, verdicts: &mut Verdicts
             return Ok(());
         }
     };
-    let begun = Instant::now();
-    let Some(frame) = cast.ip.push(begun + FRAME_MAX) else {
+    let Some(frame) = cast.ip.push(Instant::now() + EVENT_MAX) else {
         verdicts.note("moving-shape", Outcome::Failed("no MOVING came".to_owned()));
         return Ok(());
     };
+    let begun = Instant::now();
     let (seq, time) = shape(&frame, chosen, verdicts);
     let window = Duration::from_secs(time).min(WINDOW_MAX);
     cast.endpoints(&frame, begun, verdicts);
@@ -348,7 +351,7 @@ fn after(
         verdicts.note("seq-rises", Outcome::NotExercised(format!("{error:#}")));
         return Ok(());
     }
-    let next = fresh.push(Instant::now() + FRAME_MAX);
+    let next = fresh.push(Instant::now() + EVENT_MAX);
     let rises =
         matches!(next.as_ref().and_then(|frame| frame.get(1)), Some(Frame::Integer(next)) if *next > seq);
     verdicts.note("seq-rises", Outcome::when(rises, || format!("{next:?} came after number {seq}")));

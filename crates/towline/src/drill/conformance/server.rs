@@ -44,8 +44,9 @@ pub(super) fn check(target: SocketAddr, inject: &Inject, verdicts: &mut Verdicts
     }
     drop(wire);
     handshake(target, verdicts)?;
-    moving::check(target, inject, verdicts)?;
+    // First, for an injector's actions take turns, and a MOVING takes its whole window.
     others(target, inject, verdicts)?;
+    moving::check(target, inject, verdicts)?;
     Ok(Support::Checked)
 }
 
