@@ -129,6 +129,18 @@ pub struct Guards {
     pub strict_hold: bool,
     /// A connection that ends during a planned move is no outage to the policy.
     pub planned_shield: bool,
+    /// At a cut, what the kernel has wholly taken stays where it is, and nothing else.
+    pub cut: bool,
+    /// A unit of which a part was sent before a cut needs all of its replies from the successor.
+    pub cut_units: bool,
+    /// Replies of a connection that was left answer what was sent on it.
+    pub retiring: bool,
+    /// An announcement is followed once.
+    pub dedupe: bool,
+    /// Commands wait for older ones on their keys.
+    pub parked: bool,
+    /// What waited gets positions behind what was sent meanwhile.
+    pub one_line: bool,
 }
 
 impl Default for Guards {
@@ -150,6 +162,12 @@ impl Default for Guards {
             pace: true,
             strict_hold: true,
             planned_shield: true,
+            cut: true,
+            cut_units: true,
+            retiring: true,
+            dedupe: true,
+            parked: true,
+            one_line: true,
         }
     }
 }

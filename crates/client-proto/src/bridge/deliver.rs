@@ -25,6 +25,7 @@ impl<W> Bridge<W> {
     /// Takes the frames that connection `generation` yielded, in order, and notes that bytes came (`frames` may be
     /// empty: a large reply under way is a sign of life too).
     pub fn deliver(&mut self, now: Instant, generation: Generation, frames: &mut Vec<Frame>) {
+        let generation = if self.config.guards.retiring { generation } else { self.conn.generation };
         if self.on_conn(generation, |bridge| bridge.deliver_here(now, frames)).is_none() {
             if self.config.guards.generation {
                 frames.clear();

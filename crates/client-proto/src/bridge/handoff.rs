@@ -182,7 +182,7 @@ impl<W> Bridge<W> {
     /// Whether the command at `range` has to wait for older ones on the old connection.
     pub(super) fn is_parked(&mut self, range: std::ops::Range<u64>) -> bool {
         let Some(retiring) = &mut self.others.retiring else { return false };
-        if retiring.order != HandoffOrder::PerKey {
+        if retiring.order != HandoffOrder::PerKey || !self.config.guards.parked {
             return false;
         }
         let mut bytes = self.log.spare();
@@ -260,6 +260,24 @@ impl<W> Bridge<W> {
         }
     }
 
+    /// The serving connection is gone and its successor is on its way: it takes the place at once.
+    pub(super) fn promote_successor(&mut self, now: Instant) {
+        if self.is_closed || self.others.successor.as_ref().is_none_or(|it| it.failure.is_some()) {
+            return;
+        }
+        let Some(successor) = self.others.successor.take() else { return };
+        let start = self.conn.write.taken();
+        self.conn = *successor;
+        self.conn.role = Role::Serving;
+        self.conn.write.restart_at(start);
+        if let Phase::Up { info } = &self.conn.phase {
+            let info = info.clone();
+            self.backoff.connected(now);
+            self.moves.handoff.on_cut_over(now, self.conn.generation);
+            self.serve(now, info);
+        }
+    }
+
     fn block_keys(&self, old: &Conn, blocked: &mut Blocked) {
         let mut bytes = Vec::new();
         for flight in &old.in_flight {
@@ -285,7 +303,7 @@ impl<W> Bridge<W> {
 
     /// Takes off what the kernel has not wholly taken on `old`. It was not executed there and will not be.
     fn take_unsent(&mut self, now: Instant, old: &mut Conn) -> Vec<u32> {
-        let taken = if self.config.guards.byte_accounting { old.write.taken() } else { u64::MAX };
+        let taken = if self.config.guards.cut { old.write.taken() } else { 0 };
         let is_sent = |flight: &Flight| match flight {
             Flight::Command(ticket) => match self.slots.at(ticket.index()).map(|slot| &slot.state) {
                 Some(State::Pending(pending)) if self.slots.ticket(ticket.index()) == Some(*ticket) => {
@@ -305,7 +323,8 @@ impl<W> Bridge<W> {
             let is_unwanted = slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET);
             let State::Pending(pending) = &mut slot.state else { continue };
             // Of a unit that was half sent some replies may have come; the next connection answers all of it.
-            let heard = self.partial.remove(&index).map_or(0, |frames| frames.len());
+            let heard = self.partial.remove(&index).filter(|_| self.config.guards.cut_units);
+            let heard = heard.map_or(0, |frames| frames.len());
             pending.replies += u32::try_from(heard).unwrap_or(0);
             let len = pending.len as usize;
             old.in_flight_bytes = old.in_flight_bytes.saturating_sub(len);
@@ -364,7 +383,7 @@ impl<W> Bridge<W> {
         }
         self.others.is_out_of_line = false;
         self.queue_old = 0;
-        if is_in_order {
+        if is_in_order || !self.config.guards.one_line {
             return true;
         }
         let queue = std::mem::take(&mut self.queue);

@@ -208,7 +208,7 @@ impl<W> Bridge<W> {
     }
 
     /// The connection in the serving place begins to serve, after an outage.
-    fn serve(&mut self, now: Instant, info: Box<Ready>) {
+    pub(super) fn serve(&mut self, now: Instant, info: Box<Ready>) {
         self.wants_reauth &= !self.is_resp2_subscriber();
         self.note_reconnected(now);
         let backlog = self.queue.len() - self.queue_removed;
@@ -348,24 +348,6 @@ impl<W> Bridge<W> {
         self.release();
         self.grant_room();
         self.promote_successor(now);
-    }
-
-    /// The serving connection is gone and its successor is on its way: it takes the place at once.
-    fn promote_successor(&mut self, now: Instant) {
-        if self.is_closed || self.others.successor.as_ref().is_none_or(|it| it.failure.is_some()) {
-            return;
-        }
-        let Some(successor) = self.others.successor.take() else { return };
-        let start = self.conn.write.taken();
-        self.conn = *successor;
-        self.conn.role = Role::Serving;
-        self.conn.write.restart_at(start);
-        if let Phase::Up { info } = &self.conn.phase {
-            let info = info.clone();
-            self.backoff.connected(now);
-            self.moves.handoff.on_cut_over(now, self.conn.generation);
-            self.serve(now, info);
-        }
     }
 
     /// Decides what becomes of each command in flight; returns how many may have run, and the handshake's error.

@@ -175,6 +175,9 @@ impl<W> Bridge<W> {
         }
         let is_idle = now.since(self.moves.busy_at) > IDLE_AFTER && self.is_idle();
         let source = self.source(is_idle);
+        // Without the guard each copy looks like news.
+        let fresh = || Moving { seq: Some(self.report.counters.notifications + (1 << 32)), ..moving.clone() };
+        let moving = if self.config.guards.dedupe { moving } else { &fresh() };
         let taken = self.moves.handoff.on_moving(now, moving, source, &mut self.prng);
         match taken {
             Taken::Begun | Taken::Retargeted | Taken::Queued => {}
