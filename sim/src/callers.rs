@@ -7,6 +7,7 @@ use towline_sansio::Instant;
 
 use crate::command::{Command, Ending, Record};
 use crate::invariants::{self, wakes::Target};
+use crate::plan::script::Scenario;
 use crate::world::{What, World};
 
 /// One caller. Its commands are executed in the order in which it submits them.
@@ -41,6 +42,8 @@ impl World {
         }
         if self.callers[caller].room.is_some() {
             self.wait_in_line(caller);
+        } else if self.plan.scenario == Scenario::CalmMoves && self.bridge.counters().connections == 0 {
+            // A policy that does not wait would refuse everything now.
         } else {
             match self.work.range(0, 99) {
                 0..=69 => self.submit_some(caller),
@@ -111,6 +114,8 @@ impl World {
         );
         let id = command.id;
         let mut record = Record::new(command, caller, self.now, deadline);
+        record.turn = self.records.len();
+        record.was_ever_up = self.bridge.counters().connections > 0;
         let submitted = match result {
             Ok(submitted) => submitted,
             Err(error) => {
@@ -128,7 +133,9 @@ impl World {
         let promise = room.and_then(|_| self.callers[caller].promise);
         // What was put back since the promise may have filled the backlog.
         let is_bounded = room.is_none() || promise.is_some() && promise == self.put_back();
-        let result = invariants::bounds::after_submit(&snapshot, config, before, bytes, is_bounded);
+        let connections = self.wanted();
+        let result =
+            invariants::bounds::after_submit(&snapshot, config, before, bytes, is_bounded, connections);
         self.check(result);
         if let Some(ticket) = submitted.ticket {
             self.live.insert(id, ticket);
@@ -229,7 +236,9 @@ impl World {
     fn put_back(&self) -> Option<u64> {
         let counters = self.bridge.counters();
         let is_settled = self.bridge.snapshot(self.now).delayed_commands == 0;
-        is_settled.then_some(counters.replayed + counters.repeated + counters.refused_retried)
+        // A cut puts back what the kernel had not taken.
+        let cuts = counters.handoffs;
+        is_settled.then_some(counters.replayed + counters.repeated + counters.refused_retried + cuts)
     }
 
     fn one_live(&mut self) -> Option<u64> {
@@ -340,6 +349,8 @@ impl Record {
             caller,
             deadline,
             submitted_at: now,
+            turn: 0,
+            was_ever_up: false,
             stretch: Duration::ZERO,
             answered_on: None,
             was_handed_out: false,

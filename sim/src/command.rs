@@ -81,26 +81,35 @@ impl Command {
     /// The commands on the wire.
     fn args(&self) -> Vec<Vec<Bytes>> {
         let id = format!("id:{}", self.id);
-        let string = format!("string{}", self.key);
-        let list = format!("list{}", self.key);
+        let key = self.shared_key().unwrap_or_default();
         let counter = format!("c:{id}");
         let value = if self.padding > 0 { format!("{}/{id}", "x".repeat(self.padding)) } else { id.clone() };
         let command = |args: &[&str]| args.iter().map(|arg| Bytes::copy_from_slice(arg.as_bytes())).collect();
         match self.kind {
             Kind::Echo => vec![command(&["ECHO", &value])],
-            Kind::Read => vec![command(&["MGET", &string, &id])],
-            Kind::Set => vec![command(&["SET", &string, &value])],
-            Kind::Swap => vec![command(&["SET", &string, &value, "GET"])],
+            Kind::Read => vec![command(&["MGET", &key, &id])],
+            Kind::Set => vec![command(&["SET", &key, &value])],
+            Kind::Swap => vec![command(&["SET", &key, &value, "GET"])],
             Kind::Incr => vec![command(&["INCR", &counter])],
-            Kind::Append => vec![command(&["APPEND", &format!("log{}", self.key), &format!("/{id}")])],
-            Kind::Push => vec![command(&["RPUSH", &list, &id])],
-            Kind::Del => vec![command(&["DEL", &string, &id])],
+            Kind::Append => vec![command(&["APPEND", &key, &format!("/{id}")])],
+            Kind::Push => vec![command(&["RPUSH", &key, &id])],
+            Kind::Del => vec![command(&["DEL", &key, &id])],
             Kind::Transaction => vec![
                 command(&["MULTI"]),
-                command(&["RPUSH", &list, &id]),
+                command(&["RPUSH", &key, &id]),
                 command(&["INCR", &counter]),
                 command(&["EXEC"]),
             ],
+        }
+    }
+
+    /// The key that it shares with other commands.
+    pub(crate) fn shared_key(&self) -> Option<String> {
+        match self.kind {
+            Kind::Echo | Kind::Incr => None,
+            Kind::Read | Kind::Set | Kind::Swap | Kind::Del => Some(format!("string{}", self.key)),
+            Kind::Append => Some(format!("log{}", self.key)),
+            Kind::Push | Kind::Transaction => Some(format!("list{}", self.key)),
         }
     }
 
@@ -186,6 +195,10 @@ pub(crate) struct Record {
     pub(crate) caller: usize,
     pub(crate) deadline: Instant,
     pub(crate) submitted_at: Instant,
+    /// Its place in the order of submission, over all callers.
+    pub(crate) turn: usize,
+    /// There had been a connection when it was submitted.
+    pub(crate) was_ever_up: bool,
     /// By how much planned handoffs may have stretched its deadline.
     pub(crate) stretch: std::time::Duration,
     /// The connection whose reply ended it, if one did.

@@ -7,11 +7,13 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
-use towline_client_proto::{Flush, Generation, LinkState, LostCause};
-use towline_faults::model::ConnectionId;
+use towline_client_proto::handoff::Target;
+use towline_client_proto::{Flush, Generation, HandoffDial, LinkState, LostCause};
+use towline_faults::model::EndpointId;
 use towline_resp::frame::{Frame, FrameError};
 
 use crate::invariants::{self, Violation};
+use crate::moves::peer_of;
 use crate::network::Conn;
 use crate::plan::DIAL_TIMEOUT;
 use crate::world::{Late, What, World, Writer};
@@ -21,11 +23,11 @@ impl World {
     pub(crate) fn schedule_owner(&mut self) {
         let is_dial_due = self.bridge.link_state() == LinkState::Waiting;
         let mut due = self.bridge.poll_timeout();
-        if self.bridge.wants_write(self.bridge.generation()) && self.writer.is_none() {
-            let at = self.write_again_at;
+        for generation in self.writable() {
+            let at = self.conns.get(&generation).map_or(self.now, |conn| conn.write_again_at);
             due = Some(due.map_or(at, |due| due.min(at)));
         }
-        if self.has_unwanted_sockets() {
+        if std::mem::take(&mut self.owner_is_woken) || self.has_unwanted_sockets() {
             due = Some(self.now);
         }
         let Some(due) = due else { return };
@@ -69,7 +71,11 @@ impl World {
             self.check(result);
         }
         if let Some(generation) = self.bridge.poll_dial(self.now) {
-            self.dial(generation.0);
+            let target = self.bridge.reconnect_target(self.now);
+            self.dial(generation.0, &target);
+        }
+        if let Some(HandoffDial { generation, target }) = self.bridge.poll_handoff_dial(self.now) {
+            self.dial(generation.0, &target);
         }
         let unwanted: Vec<u64> = self
             .conns
@@ -80,9 +86,7 @@ impl World {
         for generation in unwanted {
             self.close_socket(generation);
         }
-        if self.write_again_at <= self.now {
-            self.start_writer();
-        }
+        self.start_writers();
         if self.drive.chance(60) {
             self.drain_events();
         }
@@ -100,36 +104,54 @@ impl World {
         }
     }
 
-    fn dial(&mut self, generation: u64) {
-        self.trace.line(self.now, format_args!("dial g{generation}"));
+    fn dial(&mut self, generation: u64, target: &Target) {
+        self.trace.line(self.now, format_args!("dial g{generation} to {target:?}"));
+        let Some(endpoint) = self.resolve(target) else {
+            let pause = self.latency();
+            let error = Err(io::ErrorKind::HostUnreachable);
+            return self.after_pause(pause, What::Dialed(generation, EndpointId::DEFAULT, error));
+        };
         if self.dials_hang > 0 {
             self.dials_hang -= 1;
-            self.after_pause(DIAL_TIMEOUT, What::Dialed(generation, Err(io::ErrorKind::TimedOut)));
+            self.after_pause(DIAL_TIMEOUT, What::Dialed(generation, endpoint, Err(io::ErrorKind::TimedOut)));
         } else if self.dials_fail > 0 {
             self.dials_fail -= 1;
             let pause = self.latency();
-            self.after_pause(pause, What::Dialed(generation, Err(io::ErrorKind::ConnectionRefused)));
+            self.after_pause(
+                pause,
+                What::Dialed(generation, endpoint, Err(io::ErrorKind::ConnectionRefused)),
+            );
         } else {
             let pause = self.latency() * 2;
-            self.after_pause(pause, What::Dialed(generation, Ok(())));
+            self.after_pause(pause, What::Dialed(generation, endpoint, Ok(())));
         }
     }
 
     /// A dial ends.
-    pub(crate) fn dialed(&mut self, generation: u64, result: Result<(), io::ErrorKind>) {
-        let result = result.and_then(|()| {
-            self.model
-                .connect(self.now, ConnectionId(generation))
-                .map_err(|_| io::ErrorKind::ConnectionRefused)
-        });
+    pub(crate) fn dialed(
+        &mut self,
+        generation: u64,
+        endpoint: EndpointId,
+        result: Result<(), io::ErrorKind>,
+    ) {
+        let result = result
+            .and_then(|()| self.connect(generation, endpoint).map_err(|_| io::ErrorKind::ConnectionRefused));
         self.trace.line(self.now, format_args!("dialed g{generation} {result:?}"));
+        let is_wanted = self.bridge.is_wanted(Generation(generation));
+        let before = (!is_wanted).then(|| invariants::stale::Digest::of(self));
         match result {
             Ok(()) => {
-                self.conns
-                    .insert(generation, Conn::new(self.now, self.is_calm && self.busy_until <= self.now));
-                self.bridge.opened(self.now, Generation(generation), None);
+                let is_of_calm = self.is_calm && self.busy_until <= self.now;
+                self.conns.insert(generation, Conn::new(self.now, endpoint, is_of_calm));
+                let peer = peer_of(endpoint, self.plan.script.form);
+                self.bridge.opened(self.now, Generation(generation), Some(peer));
             }
             Err(error) => self.bridge.dial_failed(self.now, Generation(generation), error),
+        }
+        self.owner_is_woken = true;
+        if let Some(before) = before {
+            let result = before.is_unchanged(self, generation);
+            self.check(result);
         }
     }
 
@@ -155,31 +177,52 @@ impl World {
         }
     }
 
-    /// Takes a batch, if there is one and nobody writes.
-    pub(crate) fn start_writer(&mut self) {
-        if self.writer.is_some() {
-            return;
+    /// The connections for which the bridge has bytes and which nobody writes to.
+    fn writable(&self) -> Vec<u64> {
+        let is_writable = |generation: &u64| {
+            self.bridge.wants_write(Generation(*generation)) && !self.writers.contains_key(generation)
+        };
+        self.conns.keys().copied().filter(is_writable).collect()
+    }
+
+    /// Takes a batch for every connection whose kernel has room.
+    pub(crate) fn start_writers(&mut self) {
+        for generation in self.writable() {
+            if self.conns.get(&generation).is_none_or(|conn| conn.write_again_at <= self.now) {
+                self.start_writer(generation);
+            }
         }
-        let Some(batch) = self.bridge.take_write(self.now, self.bridge.generation()) else { return };
-        let generation = batch.generation().0;
+    }
+
+    /// Takes a batch, if there is one.
+    fn start_writer(&mut self, generation: u64) {
+        let Some(batch) = self.bridge.take_write(self.now, Generation(generation)) else { return };
         let bytes: Vec<u8> = batch.slices().flatten().copied().collect();
         self.trace.line(self.now, format_args!("take_write g{generation} {} bytes", bytes.len()));
         let result = self.note_handed_out(generation, &bytes);
         self.check(result);
         let snapshot = self.bridge.snapshot(self.now);
         let largest = self.largest_command();
-        let result = invariants::bounds::after_taking(&snapshot, &self.plan.config, largest);
+        let result = invariants::bounds::after_taking(&snapshot, &self.plan.config, largest, self.wanted());
         self.check(result);
+        // What a connection that was left still has in flight counts too.
+        let is_alone = self.wanted() == 1;
         let conn = self.conns.get_mut(&generation);
         if conn
             .is_some_and(|conn| snapshot.in_flight_bytes > 0 && std::mem::take(&mut conn.begins_with_backlog))
+            && is_alone
         {
             let result = invariants::bounds::first_window(&snapshot, &self.plan.config, largest);
             self.check(result);
         }
-        self.writer = Some(Writer { generation, batch, count: 0 });
+        self.writers.insert(generation, Writer { batch, count: 0 });
         let pause = self.writer_pause();
-        self.after_pause(pause, What::Kernel);
+        self.after_pause(pause, What::Kernel(generation));
+    }
+
+    /// How many connections the client wants.
+    pub(crate) fn wanted(&self) -> usize {
+        self.conns.keys().filter(|generation| self.bridge.is_wanted(Generation(**generation))).count()
     }
 
     fn largest_command(&self) -> usize {
@@ -216,9 +259,9 @@ impl World {
     }
 
     /// The kernel takes what it has room for.
-    pub(crate) fn kernel(&mut self) {
-        let Some(mut writer) = self.writer.take() else { return };
-        let (generation, len) = (writer.generation, writer.batch.len());
+    pub(crate) fn kernel(&mut self, generation: u64) {
+        let Some(mut writer) = self.writers.remove(&generation) else { return };
+        let len = writer.batch.len();
         let is_partial = self.net.chance(self.plan.partial_percent);
         let wanted = if is_partial { self.net.size(0, len) } else { len };
         let socket_bytes = self.plan.socket_bytes;
@@ -227,20 +270,23 @@ impl World {
         writer.count = wanted.min(room);
         let bytes: Vec<u8> = writer.batch.slices().flatten().copied().take(writer.count).collect();
         self.trace.line(self.now, format_args!("kernel takes {} of {len} for g{generation}", bytes.len()));
-        self.writer = Some(writer);
+        self.writers.insert(generation, writer);
         self.travel_up(generation, bytes);
         let pause = self.writer_pause();
-        self.after_pause(pause, What::WriterBack);
+        self.after_pause(pause, What::WriterBack(generation));
     }
 
     /// The writer gives its batch back.
-    pub(crate) fn writer_back(&mut self) {
-        let Some(Writer { generation, batch, count }) = self.writer.take() else { return };
+    pub(crate) fn writer_back(&mut self, generation: u64) {
+        let Some(Writer { batch, count }) = self.writers.remove(&generation) else { return };
         let is_blocked = count < batch.len();
         self.bridge.wrote(self.now, batch, count);
+        self.owner_is_woken = true;
         if is_blocked {
-            let pause = self.net.micros(100, 10_000);
-            self.write_again_at = self.now + pause;
+            let at = self.now + self.net.micros(100, 10_000);
+            if let Some(conn) = self.conns.get_mut(&generation) {
+                conn.write_again_at = at;
+            }
         }
         let is_error = self.conns.get(&generation).is_some_and(|conn| conn.is_open && conn.is_broken);
         if is_error && self.net.chance(50) {
@@ -250,8 +296,8 @@ impl World {
 
     /// A caller was advised to write.
     pub(crate) fn follow(&mut self, flush: Flush) {
-        if flush == Flush::Caller && self.write_again_at <= self.now {
-            self.start_writer();
+        if flush == Flush::Caller {
+            self.start_writers();
         }
     }
 
@@ -259,6 +305,7 @@ impl World {
     pub(crate) fn lose(&mut self, generation: u64, cause: LostCause) {
         self.trace.line(self.now, format_args!("lost g{generation} {cause:?}"));
         self.bridge.lost(self.now, Generation(generation), cause);
+        self.owner_is_woken = true;
     }
 
     /// Bytes come in.
@@ -305,6 +352,7 @@ impl World {
             self.bridge.broken(self.now, Generation(generation), error);
         }
         self.wake();
+        self.owner_is_woken = true;
         self.delivering = None;
         if let Some(before) = before {
             let result = before.is_unchanged(self, generation);

@@ -18,6 +18,7 @@ mod command;
 mod draw;
 mod driver;
 mod invariants;
+mod moves;
 mod mutation;
 mod network;
 mod plan;
@@ -30,6 +31,7 @@ mod world;
 
 pub use invariants::Violation;
 pub use mutation::Mutation;
+pub use plan::script::Scenario;
 pub use shrink::{Failure, hunt, reproduce_command, shrink};
 
 use trace::{Keep, Trace};
@@ -47,12 +49,14 @@ pub struct Settings {
     pub length: u64,
     /// The guard that is switched off. Default: none.
     pub mutation: Option<Mutation>,
+    /// What the history is about, whatever its seed says. Default: as the seed says.
+    pub scenario: Option<Scenario>,
 }
 
 impl Settings {
     /// The usual history of a seed.
     pub const fn new(seed: u64) -> Self {
-        Self { seed, length: LENGTH_MAX, mutation: None }
+        Self { seed, length: LENGTH_MAX, mutation: None, scenario: None }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use sim::{Detail, LENGTH_MAX, Mutation, Settings, hunt, run};
+use sim::{Detail, LENGTH_MAX, Mutation, Scenario, Settings, hunt, run};
 
 /// Runs seeded histories of the client against a model server, and checks every promise.
 #[derive(Debug, Parser)]
@@ -22,6 +22,9 @@ struct Args {
     /// Switches this guard of the client off: the run should fail.
     #[arg(long, value_parser = parse_mutation)]
     mutate: Option<Mutation>,
+    /// What the histories are about, whatever their seeds say: ordinary, calm-moves or wild-moves.
+    #[arg(long, value_parser = parse_scenario)]
+    scenario: Option<Scenario>,
     /// Prints the whole trace of the first history.
     #[arg(long)]
     trace: bool,
@@ -34,9 +37,14 @@ fn parse_mutation(name: &str) -> Result<Mutation, String> {
     })
 }
 
+fn parse_scenario(name: &str) -> Result<Scenario, String> {
+    Scenario::named(name).ok_or_else(|| "the scenarios are ordinary, calm-moves, wild-moves".to_owned())
+}
+
 fn main() -> ExitCode {
     let args = Args::parse();
-    let settings = Settings { seed: args.seed, length: args.length, mutation: args.mutate };
+    let settings =
+        Settings { seed: args.seed, length: args.length, mutation: args.mutate, scenario: args.scenario };
     if args.trace {
         let report = run(&settings, Detail::All);
         report.lines.iter().for_each(|line| println!("{line}"));

@@ -33,6 +33,14 @@ impl Mutation {
         expired_place,
         window,
         pace,
+        strict_hold,
+        planned_shield,
+        cut,
+        cut_units,
+        retiring,
+        dedupe,
+        parked,
+        one_line,
     ];
 
     /// The guard of this name.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use bytes::BytesMut;
+use towline_faults::model::EndpointId;
 use towline_resp::frame::Decoder;
 use towline_sansio::Instant;
 
@@ -36,6 +37,10 @@ pub(crate) struct Conn {
     pub(crate) is_broken: bool,
     pub(crate) decoder: Decoder,
     pub(crate) input: BytesMut,
+    /// Which of the server's addresses it leads to.
+    pub(crate) endpoint: EndpointId,
+    /// The kernel takes nothing more before.
+    pub(crate) write_again_at: Instant,
     /// Bytes that the kernel took and that have not arrived.
     pub(crate) unacked: usize,
     pub(crate) stalled_until: Instant,
@@ -62,7 +67,7 @@ pub(crate) struct Conn {
 
 impl Conn {
     /// A fresh connection.
-    pub(crate) fn new(now: Instant, is_of_calm: bool) -> Self {
+    pub(crate) fn new(now: Instant, endpoint: EndpointId, is_of_calm: bool) -> Self {
         let pipe = || Pipe { last_arrival: now, ..Pipe::default() };
         Self {
             up: pipe(),
@@ -71,6 +76,8 @@ impl Conn {
             is_broken: false,
             decoder: Decoder::default(),
             input: BytesMut::new(),
+            endpoint,
+            write_again_at: now,
             unacked: 0,
             stalled_until: now,
             ends: BTreeMap::new(),

@@ -2,17 +2,22 @@
 //!
 //! Small numbers are drawn on purpose: bounds that are reached and windows that fill up are where mistakes live.
 
+pub(crate) mod script;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use towline_admission::BackoffConfig;
+use towline_client_proto::handoff::HandoffOrder;
+use towline_client_proto::maintenance::WindowConfig;
 use towline_client_proto::{
-    Config, Credentials, FlushOrder, HandshakeConfig, LivenessConfig, Peer, Policy, ProtocolChoice,
-    RetryBudgetConfig,
+    Config, Credentials, FlushOrder, HandshakeConfig, LivenessConfig, MaintenanceRequest, Peer, Policy,
+    ProtocolChoice, RetryBudgetConfig,
 };
 use towline_faults::model::{Keep, ModelConfig, Refusal};
 
 use crate::draw::Draw;
+use script::{Scenario, Script};
 
 /// How long a dial may take before the driver gives it up.
 pub(crate) const DIAL_TIMEOUT: Duration = Duration::from_millis(700);
@@ -108,6 +113,9 @@ pub(crate) struct Plan {
     pub(crate) partial_percent: u64,
     /// The longest piece in which bytes travel.
     pub(crate) piece_bytes: usize,
+    pub(crate) scenario: Scenario,
+    /// The planned moves.
+    pub(crate) script: Script,
 }
 
 /// The password of servers that have one.
@@ -125,7 +133,77 @@ pub(crate) fn wrong_credentials() -> Credentials {
 
 impl Plan {
     /// The plan of `seed`, with `length` commands at most.
-    pub(crate) fn draw(seed: u64, length: u64) -> Self {
+    pub(crate) fn draw(seed: u64, length: u64, scenario: Option<Scenario>) -> Self {
+        let mut plan = Self::draw_ordinary(seed, length);
+        // Moves have a stream of their own: all else of a seed stays what it is without them.
+        let mut draw = Draw::new(seed, 5);
+        let drawn = match draw.range(0, 9) {
+            0..=4 => Scenario::Ordinary,
+            5..=7 => Scenario::CalmMoves,
+            _ => Scenario::WildMoves,
+        };
+        plan.scenario = scenario.unwrap_or(drawn);
+        plan.add_moves(&mut draw);
+        plan
+    }
+
+    /// Makes room for planned moves, and draws them.
+    fn add_moves(&mut self, draw: &mut Draw) {
+        if self.scenario == Scenario::Ordinary {
+            return;
+        }
+        self.script = Script::draw(draw, self.scenario);
+        let form = draw.pick(&[None, Some("internal-ip"), Some("external-fqdn")]);
+        self.handshake.maintenance =
+            Some(MaintenanceRequest { moving_endpoint_type: form, is_required: draw.chance(10) });
+        self.config.handoff_order = draw.pick(&[
+            HandoffOrder::Strict,
+            HandoffOrder::Strict,
+            HandoffOrder::PerKey,
+            HandoffOrder::None,
+        ]);
+        self.config.endpoint_is_name = draw.chance(50);
+        self.config.windows =
+            WindowConfig::from_relaxed(if draw.chance(30) { Duration::ZERO } else { draw.millis(20, 1000) });
+        self.config.handoff.grace = draw.millis(100, 1500);
+        self.config.handoff.same_node_retry = draw.millis(20, 1000);
+        self.faults.retain(|(_, fault)| !matches!(fault, Fault::Hold(..)));
+        self.handshake.peer = Peer::Server;
+        self.handshake.protocol = draw.pick(&[ProtocolChoice::Resp3, ProtocolChoice::Resp3OrResp2]);
+        // When it begins to be calm, every window is over, also for a client that counts at least a second.
+        self.calm_at = self.calm_at.max(self.script.takes() + Duration::from_millis(1100));
+        if draw.chance(70) {
+            // Callers go on for as long as the script does.
+            let commands = u32::try_from(self.commands_max).unwrap_or(u32::MAX).max(1);
+            let callers = u32::try_from(self.callers).unwrap_or(1);
+            self.gap = (self.script.takes() * 2 * callers / commands).min(Duration::from_millis(400));
+        }
+        if self.scenario == Scenario::CalmMoves {
+            self.calm_down();
+        } else if draw.chance(40) {
+            self.faults.clear();
+        }
+    }
+
+    /// Nothing goes wrong but what a move brings with it, and nothing is so tight that a command may fail of it.
+    fn calm_down(&mut self) {
+        self.faults.clear();
+        self.closes_at = None;
+        self.budget.tokens_max = 0;
+        self.config.backlog_bytes_max = 1 << 20;
+        self.large_percent = self.large_percent.min(2);
+        self.large_bytes = 20_000;
+        self.socket_bytes = self.socket_bytes.max(20_000);
+        self.deadline_max = Duration::from_secs(60);
+        // Longer than the server goes on refusing after the end of a window.
+        self.config.handoff.grace = Duration::from_secs(3);
+        self.handshake.timeout = self.handshake.timeout.max(Duration::from_millis(300));
+        if let Policy::Bounded { bytes, age } = &mut self.policy {
+            (*bytes, *age) = (1 << 20, Duration::from_secs(60));
+        }
+    }
+
+    fn draw_ordinary(seed: u64, length: u64) -> Self {
         let mut draw = Draw::new(seed, 1);
         let span = draw.millis(50, 1500);
         let has_password = draw.chance(30);
@@ -191,13 +269,15 @@ impl Plan {
             socket_bytes: draw.size(if is_heavy { 20_000 } else { 64 }, 100_000),
             partial_percent: draw.pick(&[0, 20, 60]),
             piece_bytes: draw.pick(&[3, 64, 100_000, 100_000]),
+            scenario: Scenario::Ordinary,
+            script: Script::default(),
         }
     }
 
     /// How long after the end of all trouble everything must have healed: what may have to be waited for, added up.
     pub(crate) fn heals_within(&self) -> Duration {
         let liveness = &self.liveness;
-        let silence = liveness.silence_max
+        let silence = liveness.silence_max.max(self.config.windows.relaxed)
             + liveness.confirm
             + liveness.starved_grace * (towline_client_proto::REARMS_MAX + 1);
         let idle = liveness.idle_ping_after.unwrap_or_default();
@@ -208,6 +288,8 @@ impl Plan {
             + dial * 2
             + self.latency * 20
             + self.config.refused_wait.1 * 16
+            + self.config.windows.relaxed * 2
+            + if self.scenario == Scenario::Ordinary { Duration::ZERO } else { self.config.handoff.grace }
             + Duration::from_secs(3)
     }
 }
@@ -229,6 +311,7 @@ fn config(draw: &mut Draw) -> Config {
         stable_after: draw.millis(1, 500),
     };
     config.refused_wait = (draw.millis(1, 10), draw.millis(10, 100));
+    config.windows = WindowConfig::from_relaxed(Duration::ZERO);
     config
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use towline_client_proto::{Generation, LostCause};
+use towline_client_proto::LostCause;
 use towline_faults::model::{ConnectionId, Keep, OutputEvent, Trouble, Wrong};
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -96,7 +96,7 @@ impl World {
             return;
         }
         self.trace.line(self.now, format_args!("server gets {} bytes of g{generation}", bytes.len()));
-        self.model.bytes(self.now, ConnectionId(generation), bytes);
+        self.feed_server(generation, bytes);
     }
 
     /// The server learns that a client has gone.
@@ -164,14 +164,22 @@ impl World {
     }
 
     /// The connection that the client uses at present.
-    fn current(&self) -> Option<u64> {
-        self.conns.iter().rev().find(|(_, conn)| conn.is_open).map(|(generation, _)| *generation)
+    pub(crate) fn current(&self) -> Option<u64> {
+        let serving = self.bridge.generation().0;
+        self.conns.get(&serving).filter(|conn| conn.is_open).map(|_| serving)
+    }
+
+    /// The connection to which something happens: any that is open.
+    fn victim(&mut self) -> Option<u64> {
+        let open: Vec<u64> =
+            self.conns.iter().filter(|(_, conn)| conn.is_open).map(|(generation, _)| *generation).collect();
+        if open.len() < 2 { open.first().copied() } else { Some(self.net.pick(&open)) }
     }
 
     /// Something goes wrong.
     pub(crate) fn fault(&mut self, index: usize) {
         let Some((_, fault)) = self.plan.faults.get(index).cloned() else { return };
-        let Some(generation) = self.current() else { return self.fault_of_server(&fault, 0) };
+        let Some(generation) = self.victim() else { return self.fault_of_server(&fault, 0) };
         self.trace.line(self.now, format_args!("fault {fault:?} g{generation}"));
         let pause = self.latency();
         let Some(conn) = self.conns.get_mut(&generation) else { return };
@@ -243,12 +251,13 @@ impl World {
 
     /// A reply that nobody asked for. Only while no command has left whole: otherwise no client can tell.
     fn extra_reply(&mut self, generation: u64) {
-        let is_up = self.bridge.info().is_some() && self.bridge.is_wanted(Generation(generation));
+        let is_alone = self.conns.values().filter(|conn| conn.is_open).count() == 1;
+        let is_up = self.bridge.info().is_some() && is_alone && self.bridge.generation().0 == generation;
         let in_flight = self.bridge.snapshot(self.now).in_flight_commands;
         let Some(conn) = self.conns.get_mut(&generation) else { return };
         let has_sent_none =
             in_flight == 0 || (in_flight == conn.ends.len() && conn.boundary == conn.up.total);
-        if is_up && has_sent_none && self.writer.is_none() {
+        if is_up && has_sent_none && self.writers.is_empty() {
             conn.has_lied = true;
             let mut frames = vec![Frame::Simple(Bytes::from_static(b"OK"))];
             self.deliver(generation, &mut frames, None, false);
@@ -265,8 +274,7 @@ impl World {
     }
 
     fn begin_hold(&mut self, time: Duration, cap: Duration) {
-        if self.hold.is_none() {
-            self.hold = Some((self.now, cap));
+        if self.bridge.held_since().is_none() {
             self.bridge.begin_hold(self.now, cap);
             self.after_pause(time, What::EndHold);
         }
@@ -274,14 +282,27 @@ impl World {
 
     /// The planned handoff lets commands go.
     pub(crate) fn end_hold(&mut self) {
-        let stretch = self.held_for(self.now);
-        self.hold = None;
         self.bridge.end_hold(self.now);
-        for id in self.live.keys() {
-            if let Some(record) = self.records.get_mut(id) {
-                record.stretch += stretch;
+    }
+
+    /// Notes what holds and relaxation do to soft deadlines.
+    pub(crate) fn watch_stretching(&mut self) {
+        let hold = self.bridge.held_since();
+        if let Some((since, cap)) = self.hold
+            && hold != self.hold
+        {
+            for id in self.live.keys() {
+                if let Some(record) = self.records.get_mut(id) {
+                    record.stretch += self.now.since(since).min(cap);
+                }
             }
         }
+        self.hold = hold;
+        let relaxed = self.bridge.relaxed_until();
+        if let Some(before) = self.relaxed_until {
+            self.restored_at = before.min(self.now);
+        }
+        self.relaxed_until = relaxed;
     }
 
     /// What the hold under way has added to soft deadlines by now.
@@ -295,6 +316,7 @@ impl World {
         self.is_calm = true;
         self.model.calm();
         self.model.refuse_connections(false);
+        self.calm_moves();
         (self.dials_fail, self.dials_hang, self.slow_writers) = (0, 0, (0, Duration::ZERO));
         self.starved_until = self.now;
         // Of a server that is busy after some command, the world does not know until when.

@@ -43,11 +43,13 @@ pub fn shrink(settings: &Settings) -> Failure {
 /// The command that repeats a history.
 pub fn reproduce_command(settings: &Settings) -> String {
     let mutation = settings.mutation.map(|mutation| format!(" --mutate {}", mutation.name()));
+    let scenario = settings.scenario.map(|scenario| format!(" --scenario {}", scenario.name()));
     format!(
-        "cargo run -p sim -- --seed {} --length {}{} --trace",
+        "cargo run -p sim -- --seed {} --length {}{}{} --trace",
         settings.seed,
         settings.length,
-        mutation.unwrap_or_default()
+        mutation.unwrap_or_default(),
+        scenario.unwrap_or_default()
     )
 }
 

@@ -97,6 +97,14 @@ mutants![
     expired_place,
     window,
     pace,
+    strict_hold,
+    planned_shield,
+    cut,
+    cut_units,
+    retiring,
+    dedupe,
+    parked,
+    one_line,
 ];
 
 fn expect_broken(guard: &str) {

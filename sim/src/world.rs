@@ -9,15 +9,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use towline_client_proto::{Batch, Bridge, LostCause, Parts, RetryBudget, Sent, Ticket};
-use towline_faults::model::{Keep, Model};
+use towline_faults::model::{EndpointId, Keep, Model};
 use towline_sansio::Instant;
 
 use crate::callers::Caller;
 use crate::command::{Ending, Kind, Record};
 use crate::draw::Draw;
 use crate::invariants::{self, Violation, events::Events, line::Line, wakes::Wakes};
+use crate::moves::Moves;
 use crate::network::Conn;
 use crate::plan::Plan;
+use crate::plan::script::Scenario;
 use crate::trace::Trace;
 use crate::{Mutation, Settings, Tally};
 
@@ -33,11 +35,15 @@ pub(crate) enum What {
     /// The task that owns the socket runs.
     Owner,
     /// A dial ends.
-    Dialed(u64, Result<(), io::ErrorKind>),
-    /// The kernel takes bytes of the batch that is out.
-    Kernel,
-    /// The writer gives its batch back.
-    WriterBack,
+    Dialed(u64, EndpointId, Result<(), io::ErrorKind>),
+    /// The kernel takes bytes of the batch that is out for this connection.
+    Kernel(u64),
+    /// The writer of this connection gives its batch back.
+    WriterBack(u64),
+    /// The script of planned moves goes on, at the step with this number.
+    Script(usize),
+    /// The window of this number is over.
+    WindowEnds(usize),
     /// Bytes reach the server.
     ToServer(u64, Bytes),
     /// The server learns that the client has closed.
@@ -84,7 +90,6 @@ pub(crate) enum Late {
 /// A batch that is out.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    pub(crate) generation: u64,
     pub(crate) batch: Batch,
     pub(crate) count: usize,
 }
@@ -102,9 +107,12 @@ pub(crate) struct World {
     pub(crate) work: Draw,
     pub(crate) drive: Draw,
     pub(crate) conns: BTreeMap<u64, Conn>,
-    pub(crate) writer: Option<Writer>,
-    pub(crate) write_again_at: Instant,
+    /// At most one for each connection.
+    pub(crate) writers: BTreeMap<u64, Writer>,
+    pub(crate) moves: Moves,
     pub(crate) owner_at: Option<Instant>,
+    /// Something happened that the owner has to look at.
+    pub(crate) owner_is_woken: bool,
     pub(crate) server_at: Option<Instant>,
     pub(crate) starved_until: Instant,
     pub(crate) dials_fail: u64,
@@ -124,7 +132,12 @@ pub(crate) struct World {
     pub(crate) events: Events,
     /// The connection whose frames are being delivered.
     pub(crate) delivering: Option<u64>,
+    /// Since when commands are held back, and by how much that stretches deadlines at most.
     pub(crate) hold: Option<(Instant, Duration)>,
+    /// Until when deadlines are relaxed.
+    pub(crate) relaxed_until: Option<Instant>,
+    /// When they were relaxed the last time.
+    pub(crate) restored_at: Instant,
     pub(crate) restarts: Vec<(u64, Keep)>,
     /// Until when the server executes nothing.
     pub(crate) busy_until: Instant,
@@ -141,7 +154,7 @@ impl World {
     /// The world of `settings`, before anything has happened.
     pub(crate) fn new(settings: &Settings, trace: Trace) -> Self {
         let seed = settings.seed;
-        let mut plan = Plan::draw(seed, settings.length);
+        let mut plan = Plan::draw(seed, settings.length, settings.scenario);
         if let Some(mutation) = settings.mutation {
             Mutation::apply(mutation, &mut plan.config.guards);
         }
@@ -166,9 +179,10 @@ impl World {
             work: Draw::new(seed, 3),
             drive: Draw::new(seed, 4),
             conns: BTreeMap::new(),
-            writer: None,
-            write_again_at: START,
+            writers: BTreeMap::new(),
+            moves: Moves::default(),
             owner_at: None,
+            owner_is_woken: false,
             server_at: None,
             starved_until: START,
             dials_fail: 0,
@@ -186,6 +200,8 @@ impl World {
             events: Events::new(plan.config.events_max),
             delivering: None,
             hold: None,
+            relaxed_until: None,
+            restored_at: START,
             restarts: Vec::new(),
             busy_until: START,
             is_calm: false,
@@ -210,6 +226,7 @@ impl World {
             self.queue.insert((START + *at, self.sequence), What::Fault(index));
             self.sequence += 1;
         }
+        self.begin_script();
         self.at(START + self.plan.calm_at, What::Calm);
         if let Some(at) = self.plan.closes_at {
             self.at(START + at, What::Close);
@@ -258,15 +275,37 @@ impl World {
         }
     }
 
+    /// Joins to `bytes` what arrives with them at the same instant, as one read of the client takes it.
+    fn read_together(&mut self, generation: u64, bytes: Bytes) -> Bytes {
+        if self.plan.scenario == Scenario::Ordinary || self.net.chance(40) {
+            return bytes;
+        }
+        let mut all = bytes;
+        while let Some(next) = self.queue.first_entry()
+            && next.key().0 == self.now
+            && matches!(next.get(), What::ToClient(other, _) if *other == generation)
+        {
+            if let What::ToClient(_, more) = next.remove() {
+                all = [&all[..], &more[..]].concat().into();
+            }
+        }
+        all
+    }
+
     fn handle(&mut self, what: What) {
         match what {
             What::Owner => self.owner(),
-            What::Dialed(generation, result) => self.dialed(generation, result),
-            What::Kernel => self.kernel(),
-            What::WriterBack => self.writer_back(),
+            What::Dialed(generation, endpoint, result) => self.dialed(generation, endpoint, result),
+            What::Kernel(generation) => self.kernel(generation),
+            What::WriterBack(generation) => self.writer_back(generation),
+            What::WindowEnds(number) => self.window_ends(number),
+            What::Script(step) => self.script_goes_on(step),
             What::ToServer(generation, bytes) => self.server_reads(generation, &bytes),
             What::ServerSees(generation) => self.server_sees(generation),
-            What::ToClient(generation, bytes) => self.client_reads(generation, &bytes),
+            What::ToClient(generation, bytes) => {
+                let bytes = self.read_together(generation, bytes);
+                self.client_reads(generation, &bytes);
+            }
             What::ClientSees(generation, cause) => self.client_sees(generation, cause),
             What::ServerTimer => self.server_timer(),
             What::ServerUp => self.model.refuse_connections(false),
@@ -287,6 +326,9 @@ impl World {
     fn after(&mut self) {
         self.wake();
         self.drain_server();
+        self.watch_stretching();
+        let result = invariants::handoff::bounded(self);
+        self.check(result);
         let result = invariants::deadline::timer_is_set(self);
         self.check(result);
         self.schedule_owner();
@@ -320,7 +362,8 @@ impl World {
             && is_served
             && self.live.is_empty()
             && self.pieces_up == 0
-            && self.writer.is_none()
+            && self.writers.is_empty()
+            && self.wanted() <= 1
             && self.callers.iter().all(|caller| caller.is_done)
             && self.bridge.is_idle()
     }

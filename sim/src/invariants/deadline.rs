@@ -4,6 +4,9 @@
 //! a call by then. The same holds for the policy's bound on the age of what waits, which is no
 //! deadline of a caller and may come two milliseconds early.
 //!
+//! Soft deadlines are stretched by the time for which a handoff held commands back, and while the server is busy with
+//! itself they leave at least the relaxed time. Hard ones are what they are.
+//!
 //! [`handle_timeout`]: towline_client_proto::Bridge::handle_timeout
 //! [`poll_timeout`]: towline_client_proto::Bridge::poll_timeout
 
@@ -24,12 +27,21 @@ fn limit(world: &World, record: &Record) -> Option<Instant> {
         let is_hard = record.command.flags.contains(Flags::HARD_DEADLINE);
         // Two roundings: of the deadline, and of what a hold has added.
         let soft = if is_hard { Duration::ZERO } else { record.stretch + world.held_for(world.now) };
-        record.deadline + soft + MILLI
+        let limit = record.deadline + soft + MILLI;
+        if is_hard { limit } else { limit.max(relaxed(world, record)) }
     });
     let by_age = world.plan.policy.age_max().filter(|_| !record.was_handed_out);
     let by_age = by_age.map(|age| record.submitted_at + age + MILLI);
     let limit = by_deadline.into_iter().chain(by_age).min()?;
     Some(limit + world.plan.config.tick + MILLI)
+}
+
+/// Until when relaxation lets a command live that has no hard deadline.
+fn relaxed(world: &World, record: &Record) -> Instant {
+    let floor = record.submitted_at + world.plan.config.windows.relaxed + MILLI;
+    let now = world.relaxed_until.map_or(record.submitted_at, |until| until.min(floor));
+    let before = (record.submitted_at <= world.restored_at).then_some(world.restored_at);
+    before.map_or(now, |before| now.max(before.min(floor)))
 }
 
 /// Commands that must have ended by now.

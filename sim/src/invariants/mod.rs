@@ -3,9 +3,11 @@
 pub(crate) mod acknowledged;
 pub(crate) mod at_most_once;
 pub(crate) mod bounds;
+pub(crate) mod calm;
 pub(crate) mod closing;
 pub(crate) mod deadline;
 pub(crate) mod events;
+pub(crate) mod handoff;
 pub(crate) mod handshake_first;
 pub(crate) mod healing;
 pub(crate) mod identity;
@@ -65,6 +67,11 @@ pub(crate) fn at_the_end(world: &mut World) -> Result<(), Violation> {
     identity::check(world)?;
     order::check(world)?;
     policy::check(world)?;
+    calm::check(world)?;
+    handoff::all_closed(world)?;
     world.wakes.check_all_called()?;
+    if !world.is_closed {
+        world.events.check_all_ended()?;
+    }
     leaks::check(world)
 }

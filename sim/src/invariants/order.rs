@@ -2,25 +2,41 @@
 //! submitted, across losses and repetitions: for two of them, the executions that the replies belong to stand in that
 //! order in the ledger. Exempt are a bridge that was told to let fresh commands overtake its backlog, and a command
 //! that the server refused at first without running it (`LOADING`): it waits and gives its place up, so that nobody
-//! else has to wait.
+//! else has to wait. With planned moves, [`HandoffOrder::PerKey`] promises this for each key only, and
+//! [`HandoffOrder::None`] not at all.
 
 use std::collections::BTreeMap;
 
 use towline_client_proto::FlushOrder;
+use towline_client_proto::handoff::HandoffOrder;
 
 use super::{Violation, promise};
 use crate::command::{Ending, Record};
+use crate::plan::script::Scenario;
 use crate::world::World;
 
 pub(crate) fn check(world: &World) -> Result<(), Violation> {
     if world.plan.config.flush_order != FlushOrder::InOrder {
         return Ok(());
     }
-    let mut latest: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    let order = if world.plan.scenario == Scenario::Ordinary {
+        HandoffOrder::Strict
+    } else {
+        world.plan.config.handoff_order
+    };
+    let mut latest: BTreeMap<(usize, Option<String>), (u64, u64)> = BTreeMap::new();
     // Ids are given in the order of submission.
     for (id, record) in &world.records {
         let Some(sequence) = answered_execution(world, *id, record) else { continue };
-        if let Some((before, earlier)) = latest.insert(record.caller, (sequence, *id)) {
+        let line = match order {
+            HandoffOrder::Strict => None,
+            HandoffOrder::PerKey => match record.command.shared_key() {
+                Some(key) => Some(key),
+                None => continue,
+            },
+            _ => continue,
+        };
+        if let Some((before, earlier)) = latest.insert((record.caller, line), (sequence, *id)) {
             promise!(
                 before < sequence,
                 "order",
