@@ -12,6 +12,7 @@ use e2e::process::{Server, ServerKind, free_port};
 use e2e::wait;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use towline_client::transport::TlsOptions;
 use towline_client::{Client, ConnectOptions, Event, HandoffEvent, HandoffOrder, cmd};
 
 /// Workers that share one connection.
@@ -170,6 +171,37 @@ async fn the_end_of_the_window_closes_nothing_that_is_in_use() {
     assert!(wait::eventually(|| ended(&seen.lock().unwrap())).await);
     load.finish(&client).await;
     assert_eq!(client.metrics().connections, 2);
+}
+
+/// With TLS the successor must be the configured server, whatever address the server gives it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_tls_the_successor_shows_the_configured_servers_certificate() {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let (cert, key) = (directory.path().join("server.crt"), directory.path().join("server.key"));
+    std::fs::write(&cert, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let port = free_port().unwrap();
+    let tls_port = port.to_string();
+    let flags = [
+        &["--bind", "127.0.0.1", "127.0.0.2", "--tls-port", &tls_port],
+        &["--tls-cert-file", cert.to_str().unwrap(), "--tls-key-file", key.to_str().unwrap()][..],
+        &["--tls-auth-clients", "no"],
+    ]
+    .concat();
+    let endpoints = Endpoints { server: Server::start(ServerKind::Towline, &flags).unwrap() };
+    let address = |last| SocketAddr::from(([127, 0, 0, last], port));
+    let options = options(address(1)).tls(TlsOptions::new().ca_pem(made.cert.pem()));
+    let client = Client::open(options).await.unwrap();
+    let seen = watch(&client);
+    let load = Load::start(&client);
+    let admin = Client::open(e2e::clients::options(endpoints.address(1))).await.unwrap();
+    let mut drain = cmd("TOWLINE").arg("DRAIN").arg("WINDOW").arg("5").arg("TO").arg(address(2).to_string());
+    drain = drain.arg("ON").arg(address(1).to_string());
+    drain.query::<towline_client::Frame>(&admin).await.unwrap();
+    assert!(wait::eventually(|| moves(&seen.lock().unwrap()) == 1).await, "{:?}", seen.lock().unwrap());
+    load.finish(&client).await;
+    assert_eq!((client.metrics().failed, client.metrics().successors_failed), (0, 0));
 }
 
 /// A successor that refuses, and one that accepts and says nothing: the old connection goes on serving, and what comes

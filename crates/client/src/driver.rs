@@ -400,7 +400,8 @@ impl Owner {
         if !state.bridge.wants_write(generation) {
             return Wrote::Nothing;
         }
-        if !connection.has_yielded && state.bridge.expects_more() {
+        let is_serving = generation == state.bridge.generation();
+        if is_serving && !connection.has_yielded && state.bridge.expects_more() {
             connection.has_yielded = true;
             return Wrote::Yielded;
         }
