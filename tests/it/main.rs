@@ -52,6 +52,8 @@ mod hostile;
 #[cfg(test)]
 mod leaks;
 #[cfg(test)]
+mod maintenance_server;
+#[cfg(test)]
 mod memory;
 #[cfg(test)]
 mod ordering;

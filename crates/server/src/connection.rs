@@ -121,6 +121,8 @@ pub(crate) struct Connection {
     waker: Option<Waker>,
     /// The socket has taken bytes that it may not have sent: TLS does.
     is_unflushed: bool,
+    /// A drain closes it, and it has nothing to do at this moment.
+    quiet: Option<Box<leaving::Quiet>>,
 }
 
 /// The end of a connection.
@@ -158,6 +160,7 @@ pub(crate) async fn serve(stream: Stream, session: Session, desk: Rc<RefCell<Des
         over_soft_limit_since_ms: None,
         waker: None,
         is_unflushed: false,
+        quiet: None,
     };
     // The desk is borrowed within one poll only: nothing that holds it awaits.
     poll_fn(|cx| connection.poll(cx, &mut desk.borrow_mut())).await;
@@ -226,7 +229,7 @@ impl Connection {
                 Poll::Ready(()) => {}
                 Poll::Pending => {
                     if ending != Ending::No {
-                        self.leave_if_done()?;
+                        self.leave_if_done(cx)?;
                     }
                     self.register(cx, ending);
                     return Ok(Poll::Pending);

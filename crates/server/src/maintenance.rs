@@ -4,8 +4,8 @@
 //! **not** own the commands (`CLIENT MAINT_NOTIFICATIONS`, `TOWLINE DRAIN`), nor the moves of data that a notice may be
 //! about.
 //!
-//! A drain closes exactly the connections that existed when it was announced: whoever connects during the window has
-//! followed the notice, or will stay, and new connections are accepted all along.
+//! A drain closes exactly the connections that had been accepted when it was announced: whoever connects during the window
+//! has followed the notice, or will stay, and new connections are accepted all along.
 
 mod drains;
 mod notice;
@@ -123,7 +123,8 @@ impl Maintenance {
     }
 
     /// Tells the connections of the scope that opted in, and returns the number of the notice; numbers rise. An opening
-    /// notice is replayed to connections that opt in later, with the time that is left, until a closing notice of the same
+    /// notice is replayed to connections that opt in later, unless they came to the successor that it names, with the time
+    /// that is left, until a closing notice of the same
     /// scope, or of [`Scope::All`], has named all that it was about, or until its window is over. A time of more than a day
     /// counts as a day. At most 64 opening notices are kept for replay; beyond that the oldest is forgotten, with a warning
     /// in the log.
@@ -134,8 +135,8 @@ impl Maintenance {
 
     /// Announces [`Notice::Moving`] and returns its number. At the window's end clients of the scope that are blocked get
     /// the reply of a timeout; then exactly the connections that existed at the announcement are closed, opted in or not,
-    /// each as soon as all that was read from it is answered. One that never pauses is read from for half a second more, and
-    /// has another half to take its replies. New connections are accepted all along, and stay.
+    /// each as soon as all that it has sent is answered. One that never pauses is read from for half a second more, and has
+    /// another half to take its replies. New connections are accepted all along, and stay.
     ///
     /// A drain of a scope that has one already, whose window is open, takes its place: the connections that are left get a
     /// new notice with the new window and successor. Drains of different scopes are independent.
@@ -249,3 +250,6 @@ fn step(shared: &Shared, now: Instant) -> Option<Instant> {
     }
     next
 }
+
+#[cfg(test)]
+mod tests;

@@ -189,3 +189,6 @@ pub(super) const ROWS: &[Row] = &[
     no_keys("towline|drain", drain),
     no_keys("towline|help", towline_help),
 ];
+
+#[cfg(test)]
+mod tests;

@@ -5,14 +5,28 @@
 
 use super::{Connection, End};
 use crate::client::Ending;
+use std::future::Future;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::time::Sleep;
 
+/// How long nothing may come in before the connection is done: the parts of a pipeline follow one another more quickly.
+const QUIET: Duration = Duration::from_millis(5);
 /// Bytes of one read that is thrown away, and how many of those are made in one turn.
 const DISCARDED_BYTES: usize = 4096;
 const DISCARDS_PER_TURN: usize = 16;
+
+/// The time in which nothing has come in.
+#[derive(Debug)]
+pub(super) struct Quiet {
+    timer: Pin<Box<Sleep>>,
+    /// All that had come in when it began.
+    bytes_in: u64,
+}
 
 impl Connection {
     /// Takes notice of how it is to end.
@@ -28,18 +42,28 @@ impl Connection {
         }
     }
 
-    /// Ends if all that came in is answered and all that was answered is sent. The socket has nothing to read now. A
-    /// transaction that is being put together is something unanswered.
+    /// Ends if all that came in is answered, all that was answered is sent, and nothing more has come for a while. A
+    /// transaction that is being put together is something unanswered. The socket has nothing to read now.
     #[cold]
-    pub(super) fn leave_if_done(&mut self) -> Result<(), End> {
+    pub(super) fn leave_if_done(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
         let is_read = self.input.is_empty() && self.big.is_none() && self.owned.is_empty();
         let is_answered = self.waiting.is_none() && self.session.multi.is_none();
         let is_sent = self.is_sent() && !self.is_unflushed && !self.session.client.has_mail();
-        if is_read && is_answered && is_sent {
-            self.session.is_closing = true;
-            return Err(End::Here);
+        if !(is_read && is_answered && is_sent) {
+            self.quiet = None;
+            return Ok(());
         }
-        Ok(())
+        let bytes_in = self.session.client.bytes_in.load(Ordering::Relaxed);
+        let begin = || Box::new(Quiet { timer: Box::pin(tokio::time::sleep(QUIET)), bytes_in });
+        let quiet = match self.quiet.take().filter(|quiet| quiet.bytes_in == bytes_in) {
+            Some(quiet) => self.quiet.insert(quiet),
+            None => self.quiet.insert(begin()),
+        };
+        if quiet.timer.as_mut().poll(cx).is_pending() {
+            return Ok(());
+        }
+        self.session.is_closing = true;
+        Err(End::Here)
     }
 
     /// Waits for the peer to close, and throws away what it still sends: closing a socket that has something unread makes

@@ -14,7 +14,7 @@ use crate::client::Clients;
 use std::time::{Duration, Instant};
 
 /// How long a connection is still read from after the window: a pipeline that is coming in is answered whole. Each
-/// connection ends the moment it has nothing unread and nothing unanswered, so only one that never stops sending needs it.
+/// connection ends once it is quiet with nothing unanswered, so only one that never stops sending needs it all.
 const READ_GRACE: Duration = Duration::from_millis(500);
 /// How long it has after that to take its replies. Both together are the second that a client's last command may take.
 const FLUSH_GRACE: Duration = Duration::from_millis(500);

@@ -267,6 +267,13 @@ impl Notice {
         now + ahead.min(AHEAD_MAX)
     }
 
+    /// Whether a connection that was accepted on `local` is where the notice tells others to go.
+    pub(super) fn leads_to(&self, local: Option<SocketAddr>) -> bool {
+        let Self::Moving { successor: Some(successor), .. } = self else { return false };
+        let ip = successor.ip.as_ref().and_then(|ip| ip.parse::<IpAddr>().ok());
+        local.is_some_and(|local| Some(local.ip()) == ip && local.port() == successor.port)
+    }
+
     /// The frame for a connection with this wish, when `left` is the time until [`Notice::due`].
     pub(super) fn frame(&self, seq: u64, left: Duration, wanted: Option<EndpointType>) -> Vec<u8> {
         let mut out = Writer::new(Proto::Resp3);
@@ -344,3 +351,6 @@ fn json(names: &[String]) -> String {
     text.push(']');
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,7 +129,10 @@ impl Registry {
         });
         (subscriber.is_on, subscriber.wanted) = (true, wanted);
         let told = std::mem::replace(&mut subscriber.told, state.last_seq);
-        let missed = |open: &&Open| open.seq > told && open.scope.includes(client.addresses.local_address());
+        let local = client.addresses.local_address();
+        // Who came to the successor has moved: told again to go there, it might do so for ever.
+        let missed =
+            |open: &&Open| open.seq > told && open.scope.includes(local) && !open.notice.leads_to(local);
         let mut frames = Vec::new();
         for open in state.open.iter().filter(missed) {
             let left = open.due.saturating_duration_since(now);
@@ -169,7 +172,7 @@ impl Registry {
 
     /// Tells all connections of the scope that opted in, unless `is_enabled` says otherwise, and remembers an opening
     /// notice for those that come later. Returns the sequence number.
-    pub(super) fn announce(&self, scope: Scope, notice: Notice, is_enabled: bool, now: Instant) -> u64 {
+    pub(crate) fn announce(&self, scope: Scope, notice: Notice, is_enabled: bool, now: Instant) -> u64 {
         let mut state = self.state();
         let due = notice.due(now);
         let seq = state.next_seq();
