@@ -447,7 +447,7 @@ fn sigterm_ends_it_in_the_middle_of_an_action() {
 
 /// redis-py with notifications on, retries off, and ten threads under load, while the endpoint moves.
 fn redis_py_moves(script: &str) {
-    let injector = Injector::start(&["--window", "2s", "--pace", "500ms"]);
+    let injector = Injector::start(&["--window", "3s", "--pace", "500ms"]);
     let output = Command::new(Peer::Python.path().unwrap())
         .arg(checkout().join("tests/py").join(script))
         .arg(injector.url())
