@@ -28,7 +28,8 @@
 //!   same peer, names lag behind: the old connection goes on, and further dials follow. The last, at nine tenths of
 //!   the window, is accepted whatever it leads to.
 //! * **Nothing worked** by nine tenths of the window: [`Step::Recycle`].
-//! * **Another announcement** changes the successor of a handoff that is being prepared. While the old connection is
+//! * **Another announcement** changes the successor of a handoff that is being prepared. The first window of a
+//!   connection stands: the server closes it then, whatever it said later. While the old connection is
 //!   drained it waits, with its own window, and begins from the newest connection.
 //!
 //! The driver calls [`Handoff::poll`] until it says nothing after each event and at [`Handoff::poll_timeout`].
@@ -493,7 +494,7 @@ impl Handoff {
 
     fn begin(&mut self, job: Box<Job>) {
         self.serving = Some(job.source);
-        self.pin = Some(Pin::new(job.identity.clone(), job.window_end));
+        self.pin = Some(Pin::new(job.identity.clone(), job.announced_end));
         self.state = State::Waiting(job);
     }
 
@@ -510,6 +511,9 @@ impl Handoff {
     fn retarget(&mut self, old: &Job, mut job: Box<Job>) {
         job.retargets = old.retargets.saturating_add(1);
         job.dials = old.dials;
+        if job.source.generation == old.source.generation {
+            job.ends_with(old);
+        }
         self.begin(job);
     }
 
@@ -578,7 +582,7 @@ impl Handoff {
             pin.is_recycled = outcome == Outcome::Recycled;
             if job.may_be_closed(outcome) {
                 // The server is still to close the connection, some time after the window; that is no surprise then.
-                pin.until = job.window_end + self.config.grace;
+                pin.until = job.announced_end + self.config.grace;
             }
         }
         if self.outputs.ended.len() >= ENDED_MAX {

@@ -219,7 +219,8 @@ impl<W> Bridge<W> {
 
     /// The serving connection is gone. What it means to a handoff depends on whose place it had.
     pub(super) fn note_serving_lost(&mut self, now: Instant) {
-        if self.others.retiring.is_some() {
+        // The old connection may still be there when its handoff has ended otherwise, and another has begun.
+        if self.moves.handoff.phase() == Phase::Draining {
             self.moves.handoff.on_successor_lost(now, &mut self.prng);
         } else {
             self.moves.handoff.on_source_lost(now);

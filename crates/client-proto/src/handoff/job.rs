@@ -23,6 +23,8 @@ pub(super) struct Job {
     pub(super) source: Source,
     pub(super) times: Times,
     pub(super) window_end: Instant,
+    /// The end of the longest window that was announced for the connection: until then the server may be busy.
+    pub(super) announced_end: Instant,
     /// The next dial.
     pub(super) dial_at: Instant,
     /// From now on what the configured address leads to is accepted, if nobody named another.
@@ -75,6 +77,7 @@ impl Job {
                 ended_at: None,
             },
             window_end,
+            announced_end: window_end,
             dial_at: now + wait + spread,
             last_try_at,
             recycle_at: last_try_at + last_try,
@@ -89,6 +92,15 @@ impl Job {
             is_source_lost: false,
             to: None,
         }
+    }
+
+    /// The connection was to be closed already at the end of `old`'s window.
+    pub(super) fn ends_with(&mut self, old: &Self) {
+        self.window_end = self.window_end.min(old.window_end);
+        self.announced_end = self.announced_end.max(old.announced_end);
+        self.last_try_at = self.last_try_at.min(old.last_try_at);
+        self.recycle_at = self.recycle_at.min(old.recycle_at);
+        self.dial_at = self.dial_at.min(self.last_try_at);
     }
 
     pub(super) const fn successor(&self) -> Option<&Address> {

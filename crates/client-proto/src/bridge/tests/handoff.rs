@@ -60,6 +60,10 @@ impl Rig {
         self.reply_from(generation, b"+PONG\r\n");
     }
 
+    fn all_events(&mut self) -> Vec<Event> {
+        std::iter::from_fn(|| self.bridge.poll_event()).collect()
+    }
+
     fn handoff_events(&mut self) -> Vec<HandoffEvent> {
         std::iter::from_fn(|| self.bridge.poll_event())
             .filter_map(|event| match event {
@@ -487,4 +491,28 @@ fn a_move_that_a_connection_hears_which_never_comes_up_ends_with_it() {
         None,
         "dials are ordinary ones now"
     );
+}
+
+#[test]
+fn a_handoff_ends_with_its_source_while_an_older_connection_still_has_answers_to_give() {
+    let mut rig = with_order(HandoffOrder::None);
+    rig.connect();
+    let first = rig.bridge.generation();
+    rig.incr("a");
+    rig.write_to(first, usize::MAX);
+    let second = rig.announce();
+    rig.shake(second);
+    rig.bridge.lost(rig.now, second, LostCause::Reset);
+    rig.connect();
+    let third = rig.bridge.generation();
+    assert!(rig.bridge.is_wanted(first), "its answer may still come");
+    rig.all_events();
+    rig.reply_from(third, b">4\r\n$6\r\nMOVING\r\n:18\r\n:15\r\n$16\r\n203.0.113.9:6379\r\n");
+    let dial = rig.bridge.poll_handoff_dial(rig.now).expect("it moves too");
+    rig.bridge.dial_failed(rig.now, dial.generation, std::io::ErrorKind::ConnectionRefused);
+    rig.bridge.lost(rig.now, third, LostCause::Closed);
+    let events = rig.all_events();
+    let ended = events.iter().filter(|event| matches!(event, Event::Handoff(HandoffEvent::Ended(_)))).count();
+    assert_eq!(ended, 1, "{events:?}");
+    assert_eq!(rig.bridge.poll_handoff_dial(rig.now + Duration::from_secs(60)), None);
 }

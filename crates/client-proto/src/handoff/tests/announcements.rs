@@ -13,7 +13,7 @@ fn a_newer_announcement_retargets_what_is_prepared() {
     let mut rig = Rig::preparing(B);
     assert_eq!(rig.moving(200, &moving(8, 15, C), source(1, A)), Taken::Retargeted);
     assert_eq!(rig.text(200), format!("abandon, dial {C}"));
-    assert_eq!(rig.timeout(), Some(13_700), "a window of its own");
+    assert_eq!(rig.timeout(), Some(13_500), "the first window stands");
     assert_eq!(rig.machine.reconnect_target(at(200)), named(C));
     // After it.
     let mut rig = Rig::preparing(B);
