@@ -34,12 +34,33 @@ impl World {
         self.work.micros(0, longest)
     }
 
-    /// A caller does something.
+    /// A caller does something, and again later, until it has nothing more to do.
     pub(crate) fn caller(&mut self, caller: usize) {
         if self.next_id > self.plan.commands_max && self.callers[caller].room.is_none() {
             self.callers[caller].is_done = true;
             return;
         }
+        self.act(caller);
+        let pause = self.work_pause();
+        self.after_pause(pause, What::Caller(caller));
+    }
+
+    /// A caller is in a hurry: a move was announced.
+    pub(crate) fn hurry(&mut self, caller: usize) {
+        let is_up = self.bridge.counters().connections > 0;
+        if self.now < self.moves.rush_until && !self.callers[caller].is_done && is_up {
+            if self.work.chance(85) && self.callers[caller].room.is_none() {
+                self.submit_some(caller);
+            } else {
+                self.act(caller);
+            }
+            let longest = u64::try_from(self.plan.latency.as_micros() / 2).unwrap_or(u64::MAX);
+            let pause = self.work.micros(0, longest);
+            self.after_pause(pause, What::Hurry(caller));
+        }
+    }
+
+    fn act(&mut self, caller: usize) {
         if self.callers[caller].room.is_some() {
             self.wait_in_line(caller);
         } else if self.plan.scenario == Scenario::CalmMoves && self.bridge.counters().connections == 0 {
@@ -52,8 +73,6 @@ impl World {
                 _ => self.use_spent_ticket(),
             }
         }
-        let pause = self.work_pause();
-        self.after_pause(pause, What::Caller(caller));
     }
 
     fn submit_some(&mut self, caller: usize) {

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use towline_client_proto::handoff::Target;
 use towline_faults::model::{Access, ConnectError, ConnectionId, EndpointId, Notice, SlotMove};
 use towline_resp::frame::Frame;
+use towline_sansio::Instant;
 
 use crate::invariants;
 use crate::plan::script::{BYTES_PATIENCE, Form, From, Kind, Step, To, When};
@@ -43,6 +44,8 @@ pub(crate) struct Moves {
     /// The latest `MOVING`: who announced it, and how.
     latest: Option<(EndpointId, Frame)>,
     pub(crate) windows: Vec<Window>,
+    /// Until then callers are in a hurry, so that a cut finds work in every stage.
+    pub(crate) rush_until: Instant,
 }
 
 impl Moves {
@@ -177,6 +180,13 @@ impl World {
         let seq = if is_same_seq { self.moves.seq } else { self.next_seq() };
         let connections = self.model.connections_of(from).map(|connection| connection.0).collect();
         self.model.announce_moving(self.now, from, window, successor.as_deref(), seq);
+        if self.plan.rushes {
+            // About as long as a dial and a handshake take.
+            self.moves.rush_until = self.now + self.plan.latency * 8;
+            for caller in 0..self.callers.len() {
+                self.after_pause(Duration::ZERO, What::Hurry(caller));
+            }
+        }
         let number = self.moves.windows.len();
         self.moves.windows.push(Window { connections });
         self.after_pause(window, What::WindowEnds(number));

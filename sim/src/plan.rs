@@ -113,6 +113,8 @@ pub(crate) struct Plan {
     pub(crate) partial_percent: u64,
     /// The longest piece in which bytes travel.
     pub(crate) piece_bytes: usize,
+    /// Callers are in a hurry when a move is announced.
+    pub(crate) rushes: bool,
     pub(crate) scenario: Scenario,
     /// The planned moves.
     pub(crate) script: Script,
@@ -172,6 +174,7 @@ impl Plan {
         self.handshake.protocol = draw.pick(&[ProtocolChoice::Resp3, ProtocolChoice::Resp3OrResp2]);
         // When it begins to be calm, every window is over, also for a client that counts at least a second.
         self.calm_at = self.calm_at.max(self.script.takes() + Duration::from_millis(1100));
+        self.rushes = draw.chance(60);
         if draw.chance(70) {
             // Callers go on for as long as the script does.
             let commands = u32::try_from(self.commands_max).unwrap_or(u32::MAX).max(1);
@@ -269,6 +272,7 @@ impl Plan {
             socket_bytes: draw.size(if is_heavy { 20_000 } else { 64 }, 100_000),
             partial_percent: draw.pick(&[0, 20, 60]),
             piece_bytes: draw.pick(&[3, 64, 100_000, 100_000]),
+            rushes: false,
             scenario: Scenario::Ordinary,
             script: Script::default(),
         }

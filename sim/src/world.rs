@@ -58,6 +58,8 @@ pub(crate) enum What {
     ServerUp,
     /// A caller does something.
     Caller(usize),
+    /// A caller in a hurry does something.
+    Hurry(usize),
     /// A caller that was called from the line looks for room.
     Look(usize),
     /// A caller asks for an outcome.
@@ -310,6 +312,7 @@ impl World {
             What::ServerTimer => self.server_timer(),
             What::ServerUp => self.model.refuse_connections(false),
             What::Caller(caller) => self.caller(caller),
+            What::Hurry(caller) => self.hurry(caller),
             What::Look(caller) => self.look_for_room(caller),
             What::Poll(id) => self.poll(id),
             What::Fault(index) => self.fault(index),
