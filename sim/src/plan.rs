@@ -182,14 +182,18 @@ impl Plan {
             self.gap = (self.script.takes() * 2 * callers / commands).min(Duration::from_millis(400));
         }
         if self.scenario == Scenario::CalmMoves {
-            self.calm_down();
+            self.calm_down(draw);
         } else if draw.chance(40) {
             self.faults.clear();
         }
     }
 
     /// Nothing goes wrong but what a move brings with it, and nothing is so tight that a command may fail of it.
-    fn calm_down(&mut self) {
+    fn calm_down(&mut self, draw: &mut Draw) {
+        if draw.chance(30) {
+            // The policy that has most to lose.
+            self.policy = Policy::FailFast;
+        }
         self.faults.clear();
         self.closes_at = None;
         self.budget.tokens_max = 0;

@@ -250,7 +250,7 @@ impl Script {
         self.push(at_once, closed(B));
         self.push(at_once, Step::Moving { from: From::Current, to: To::This(B), window, is_same_seq: false });
         let mut share = draw.pick(&[0.3, 0.7, 0.99, 1.0, 1.2]);
-        if draw.chance(30) {
+        if draw.chance(50) {
             // It does not keep its word. What was sent is lost with it; what was not waits all the same.
             self.push(When::After(window.mul_f64(share / 2.0)), Step::CloseEarly(A));
             share /= 2.0;
