@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,6 +17,7 @@ use towline_client_proto::maintenance::MaintenanceMode;
 
 use super::delivery::{Rule, Stream};
 use super::director::{Director, Rename, Watched};
+use super::lateness::{Lateness, Measuring};
 use super::ledger::Findings;
 use super::load::{self, COMMANDS_MAX, Counters, Loaded, Plan};
 use super::options::{ClientKind, HandoffArgs, Order, Times};
@@ -23,7 +25,7 @@ use super::report::Report;
 use super::script::Script;
 use super::stage::{NAME, Names, Stage};
 use super::steps::Steps;
-use super::timeline::{Belonging, Timeline};
+use super::timeline::{Belonging, Phase, Timeline};
 use super::{audit, channels, lists, peer, plot, progress};
 use crate::bench::{ErrorTally, raise_file_limit};
 
@@ -50,10 +52,17 @@ pub(super) struct Played {
     pub(super) failed: u64,
     pub(super) errors: ErrorTally,
     pub(super) gaps: u64,
-    pub(super) observed: Vec<audit::Crossing>,
-    pub(super) watched: Watched,
+    pub(super) beside: Beside,
     /// The client's name and version.
     pub(super) client: String,
+}
+
+/// What was seen beside the load.
+#[derive(Debug, Default)]
+pub(super) struct Beside {
+    pub(super) watched: Watched,
+    pub(super) lateness: Lateness,
+    pub(super) crossings: Vec<audit::Crossing>,
 }
 
 /// What every part of a run needs.
@@ -117,7 +126,7 @@ async fn play(
     };
     let connections = args.connections as usize;
     let mut findings = audit::audit(&run.admin, &played.loaded.ledgers, connections).await?;
-    audit::count_crossings(&played.observed, played.loaded.first_failure, &mut findings);
+    audit::count_crossings(&played.beside.crossings, played.loaded.first_failure, &mut findings);
     for (name, rule, stream) in &played.streams {
         findings.merge(stream.audit(name, *rule));
     }
@@ -154,7 +163,7 @@ impl Run<'_> {
         plan: &Arc<Plan>,
         names: impl Rename,
         load: impl Future<Output = Result<T>>,
-    ) -> Result<(T, Watched, Vec<audit::Crossing>)> {
+    ) -> Result<(T, Beside)> {
         let is_over = Arc::new(AtomicBool::new(false));
         let shown =
             progress::show(self.script.name().to_owned(), Arc::clone(plan), plan.end, Arc::clone(&is_over));
@@ -165,7 +174,9 @@ impl Run<'_> {
         });
         let director =
             Director { script: self.script, stage: self.stage, names, start: plan.start, times: self.times };
+        let measuring = Measuring::start(plan.start).context("cannot start a thread")?;
         let outcome = tokio::try_join!(load, director.play());
+        let lateness = measuring.finish();
         is_over.store(true, Ordering::Relaxed);
         let crossings = match observed {
             Some(observed) => observed.await.context("the watch on the order failed")?,
@@ -173,7 +184,7 @@ impl Run<'_> {
         };
         shown.await.context("the progress failed")?;
         let (loaded, watched) = outcome?;
-        Ok((loaded, watched, crossings?))
+        Ok((loaded, Beside { watched, lateness, crossings: crossings? }))
     }
 
     async fn towline(&mut self) -> Result<Played> {
@@ -209,10 +220,11 @@ impl Run<'_> {
             tokio::try_join!(load, lists, channels)
         };
         let steps = clients.first().map(|client| Steps::listen(client, plan.start));
-        let ((loaded, listed, heard), mut watched, observed) = self.beside(&plan, names, load).await?;
-        watched.happenings.extend(steps.into_iter().flat_map(Steps::finish));
-        watched.happenings.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
-        let mut played = Played { loaded, watched, observed, ..Played::default() };
+        let ((loaded, listed, heard), mut beside) = self.beside(&plan, names, load).await?;
+        let happenings = &mut beside.watched.happenings;
+        happenings.extend(steps.into_iter().flat_map(Steps::finish));
+        happenings.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
+        let mut played = Played { loaded, beside, ..Played::default() };
         played.client = format!("towline {}", env!("CARGO_PKG_VERSION"));
         if let Some(listed) = listed {
             played.failed += listed.failed;
@@ -229,11 +241,15 @@ impl Run<'_> {
     }
 
     fn report(&self, played: Played, findings: Findings, timeline: &Timeline) -> Report {
-        let (args, watched, run) = (self.args, &played.watched, self.times.run);
+        let (args, watched, run) = (self.args, &played.beside.watched, self.times.run);
         let moved = (watched.over + SETTLE).min(run);
         let before = WARM_UP.min(watched.moving)..watched.moving;
         let mean = timeline.mean_per_bucket(before.clone());
-        let during = timeline.phase(watched.moving..moved, Belonging::InFlight, mean);
+        let phase = |time: Range<Duration>, belonging| Phase {
+            late_ms: played.beside.lateness.most_ms(&time),
+            ..timeline.phase(time, belonging, mean)
+        };
+        let during = phase(watched.moving..moved, Belonging::InFlight);
         let mut errors = played.loaded.errors;
         errors.merge(&played.errors);
         let mut report = Report {
@@ -262,10 +278,10 @@ impl Run<'_> {
             max_ms: during.max_ms,
             connections_told: watched.told,
             connections_replaced: watched.left,
-            before: timeline.phase(before, Belonging::Answered, mean),
+            before: phase(before, Belonging::Answered),
             during,
-            after: timeline.phase(moved..run, Belonging::Sent, mean),
-            events: played.watched.happenings,
+            after: phase(moved..run, Belonging::Sent),
+            events: watched.happenings.clone(),
             errors: errors.by_count().into_iter().map(|(text, count)| (text.to_owned(), count)).collect(),
             problems: Vec::new(),
             notes: notes(args, self.script, played.loaded.is_cut_short, played.loaded.unsent),

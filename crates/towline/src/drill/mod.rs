@@ -19,6 +19,7 @@ mod conformance;
 mod delivery;
 mod director;
 mod handoff;
+mod lateness;
 mod ledger;
 mod lists;
 mod load;

@@ -142,9 +142,9 @@ pub(super) async fn play(run: &mut Run<'_>) -> Result<Played> {
             () = forwarding => Ok(()),
         }
     };
-    let ((), watched, observed) = run.beside(&plan, Renames(renames), load).await?;
+    let ((), beside) = run.beside(&plan, Renames(renames), load).await?;
     let heard = std::mem::take(&mut *heard.lock().unwrap_or_else(PoisonError::into_inner));
-    played = Played { watched, observed, client: played.client, ..heard };
+    played = Played { beside, client: played.client, ..heard };
     let meant = plan.rate.map_or(0, |rate| (rate as f64 * plan.end.as_secs_f64()) as u64);
     let sent: u64 = played.loaded.ledgers.iter().map(Ledger::submitted).sum();
     // The two sides round differently: a worker's last command is no matter.

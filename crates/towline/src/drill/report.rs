@@ -137,6 +137,7 @@ impl Report {
         row("p99.9 ms", &|phase| format!("{:.3}", phase.p99_9_ms))?;
         row("max ms", &|phase| format!("{:.3}", phase.max_ms))?;
         row("pause ms", &|phase| format!("{:.3}", phase.pause_ms))?;
+        row("machine late", &|phase| format!("{:.3}", phase.late_ms))?;
         row("lowest 10 ms", &|phase| {
             phase.lowest_bucket_percent.map_or_else(|| "-".to_owned(), |percent| format!("{percent:.0} %"))
         })

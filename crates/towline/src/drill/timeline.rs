@@ -70,6 +70,8 @@ pub(super) struct Phase {
     pub(super) lowest_bucket_percent: Option<f64>,
     /// The longest time without any answer of which a part lies in it.
     pub(super) pause_ms: f64,
+    /// How late the machine was at most to run a thread that only sleeps; see [`super::lateness`].
+    pub(super) late_ms: f64,
 }
 
 /// All samples of a run.
@@ -128,6 +130,7 @@ impl Timeline {
                 .filter(|_| mean_per_bucket > 0.0)
                 .map(|lowest| (lowest as f64 / mean_per_bucket * 1000.0).round() / 10.0),
             pause_ms: self.pause_ms(&time),
+            late_ms: 0.0,
         }
     }
 
