@@ -3,6 +3,7 @@
 //! Owns: the settings that the keyspace follows and the record of what must happen after the locks are gone. Does
 //! **not** own doing it: publishing, waking and freeing are the server's.
 
+use crate::effects::Effects;
 use crate::entry::Entry;
 use crate::evict::Policy;
 use crate::limits::EncodingLimits;
@@ -70,6 +71,11 @@ pub struct Changes {
     pub garbage: Vec<Value>,
     /// Tables of flushed databases, likewise.
     pub tables: Vec<Table<Entry>>,
+    /// Position of the last unit of effects in a stream that was opened with
+    /// [`crate::stream::Config::reports_position`]: a reply may have to wait until that is durable.
+    pub position: u64,
+    /// What the command at hand did so far, if somebody listens.
+    pub(crate) effects: Effects,
 }
 
 impl Changes {
@@ -90,6 +96,8 @@ impl Changes {
             flushed: false,
             garbage: Vec::new(),
             tables: Vec::new(),
+            position: 0,
+            effects: Effects::default(),
         }
     }
 }

@@ -22,6 +22,7 @@ pub use crate::hasher::hash64;
 use crate::limits::EncodingLimits;
 use crate::packed::{Elem, ElemBuf, Encoded, PACKED_BYTES_MAX, PACKED_COUNT_MAX, Packed, Pos};
 use crate::sample;
+use crate::table::Position;
 
 /// Entries of one field in a listpack without expiries: name, value.
 const PLAIN_STEP: usize = 2;
@@ -212,6 +213,34 @@ impl Hash {
                 0
             }
             Repr::Table(fields) => fields.scan(cursor, count, visit),
+        }
+    }
+
+    /// Visits the fields that the walk has not passed, until `visit` answers `false`; a listpack is visited to its end.
+    pub(crate) fn walk(&self, position: &mut Position, visit: &mut dyn FnMut(Field<'_>) -> bool) {
+        match &self.repr {
+            Repr::Table(fields) => fields.walk(position, visit),
+            Repr::Packed(_) => {
+                let mut buf = ElemBuf::new();
+                for field in self.iter() {
+                    if !position.has_passed(hash64(field.name.render(&mut buf))) {
+                        visit(field);
+                    }
+                }
+                *position = Position::done();
+            }
+        }
+    }
+
+    /// Calls `visit` with the name of each field whose expiry is `now_ms` or earlier.
+    pub(crate) fn for_each_due(&self, now_ms: u64, visit: &mut dyn FnMut(&[u8])) {
+        match &self.repr {
+            Repr::Table(fields) => fields.for_each_due(now_ms, visit),
+            Repr::Packed(_) => {
+                let mut buf = ElemBuf::new();
+                let due = |field: &Field<'_>| field.expires_at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+                self.iter().filter(due).for_each(|field| visit(field.name.render(&mut buf)));
+            }
         }
     }
 

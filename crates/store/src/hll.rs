@@ -35,6 +35,8 @@ pub const SPARSE_BYTES_MAX_DEFAULT: usize = 3000;
 const MAGIC: &[u8; 4] = b"HYLL";
 const ENCODING_AT: usize = 4;
 const CACHE_AT: usize = 8;
+/// The bytes that [`cache_count`] changes.
+pub const CACHE_BYTES: std::ops::Range<usize> = CACHE_AT..HEADER_BYTES;
 /// The byte of the header that holds the stale flag, and the flag.
 const STALE_AT: usize = 15;
 const STALE: u8 = 0x80;

@@ -14,15 +14,22 @@ use crate::notify::{self, Class};
 use crate::store::{Guard, Store};
 use crate::table::{Ref, RefMut};
 use crate::value::{Kind, Str, Value, ValueRef};
-use smallvec::SmallVec;
 use std::fmt;
-use towline_cluster::{SLOT_COUNT, Slot, key_slot};
+use towline_cluster::{Slot, key_slot};
 
 mod collections;
 mod expiring;
 mod following;
+mod held;
 mod hooks;
+mod listening;
 mod whole;
+
+pub mod editing;
+
+use editing::{StringMut, record_set};
+use held::{Held, lock_all, lock_sorted};
+use listening::{Listening, expiry_after};
 
 /// Slots that a command or a batch holds without a heap allocation.
 pub const HELD_INLINE: usize = 16;
@@ -45,29 +52,6 @@ pub enum Expiry {
     At(u64),
 }
 
-#[expect(clippy::large_enum_variant, reason = "the large one is the usual one, and lives on the stack")]
-enum Held<'s> {
-    /// Sorted by slot.
-    Few(Few<'s>),
-    All(Vec<Guard<'s>>),
-}
-
-type Few<'s> = SmallVec<[(Slot, Guard<'s>); HELD_INLINE]>;
-
-#[inline]
-fn lock_sorted<'s>(store: &'s Store, slots: impl IntoIterator<Item = Slot>) -> Few<'s> {
-    let mut sorted: SmallVec<[Slot; HELD_INLINE]> = slots.into_iter().collect();
-    if sorted.len() > 1 {
-        sorted.sort_unstable();
-        sorted.dedup();
-    }
-    sorted.into_iter().map(|slot| (slot, store.lock(slot))).collect()
-}
-
-fn lock_all(store: &Store) -> Held<'_> {
-    Held::All((0..SLOT_COUNT as Slot).map(|slot| store.lock(slot)).collect())
-}
-
 /// A database of the store through the slots that are held; see the module's description.
 pub struct Keyspace<'s> {
     store: &'s Store,
@@ -82,6 +66,8 @@ pub struct Keyspace<'s> {
     preset: (usize, usize, usize, u64),
     /// First field expiry of the hash that was handed out last, before it was changed.
     fields_before: Option<Option<u64>>,
+    /// Whether the effects of several commands are one unit.
+    is_in_unit: bool,
 }
 
 impl fmt::Debug for Keyspace<'_> {
@@ -123,7 +109,8 @@ impl<'s> Keyspace<'s> {
         now_ms: u64,
     ) -> Self {
         let (touch, preset, fields_before) = (true, (0, 0, 0, 0), None);
-        Self { store, held, settings, changes, db, now_ms, touch, preset, fields_before }
+        let is_in_unit = false;
+        Self { store, held, settings, changes, db, now_ms, touch, preset, fields_before, is_in_unit }
     }
 
     /// The database that the following calls work on.
@@ -144,6 +131,7 @@ impl<'s> Keyspace<'s> {
     /// Begins the next command of a batch: its instant, whether its reads count as accesses.
     #[inline]
     pub fn begin(&mut self, now_ms: u64, touch: bool) {
+        self.commit();
         self.now_ms = now_ms;
         self.touch = touch;
         self.preset = (0, 0, 0, 0);
@@ -174,6 +162,7 @@ impl<'s> Keyspace<'s> {
     /// Lets go of the slots and holds `slot` alone; nothing changes when all are held. For commands that walk over the
     /// keyspace slot by slot.
     pub fn hold_only(&mut self, slot: Slot) {
+        self.commit_held();
         if let Held::Few(few) = &mut self.held {
             few.clear();
             few.push((slot, self.store.lock(slot)));
@@ -182,6 +171,7 @@ impl<'s> Keyspace<'s> {
 
     /// Lets go of the slots and holds these, which need not be sorted or distinct; nothing changes when all are held.
     pub fn hold_slots(&mut self, slots: impl IntoIterator<Item = Slot>) {
+        self.commit_held();
         if let Held::Few(few) = &mut self.held {
             few.clear();
             *few = lock_sorted(self.store, slots);
@@ -190,6 +180,7 @@ impl<'s> Keyspace<'s> {
 
     /// Lets go of the slots and holds all of them.
     pub fn hold_every(&mut self) {
+        self.commit_held();
         if let Held::Few(few) = &mut self.held {
             few.clear();
             self.held = lock_all(self.store);
@@ -203,17 +194,18 @@ impl<'s> Keyspace<'s> {
         self.preset = (key.as_ptr() as usize, key.len(), self.index_of(slot), hash);
     }
 
+    /// Commits before slots are let go. A unit goes on only over slots that stay held.
+    fn commit_held(&mut self) {
+        if !self.holds_all() && !self.changes.effects.is_empty() {
+            let is_in_unit = std::mem::take(&mut self.is_in_unit);
+            self.commit();
+            self.is_in_unit = is_in_unit;
+        }
+    }
+
     #[inline]
     fn index_of(&self, slot: Slot) -> usize {
-        match &self.held {
-            Held::All(_) => usize::from(slot),
-            Held::Few(few) => match few.as_slice() {
-                [(only, _)] if *only == slot => 0,
-                few => few
-                    .binary_search_by_key(&slot, |(slot, _)| *slot)
-                    .expect("invariant: the slots of a command's keys are held"),
-            },
-        }
+        self.held.index_of(slot)
     }
 
     #[inline]
@@ -227,18 +219,12 @@ impl<'s> Keyspace<'s> {
 
     #[inline]
     fn guard(&self, index: usize) -> &Guard<'s> {
-        match &self.held {
-            Held::Few(few) => &few[index].1,
-            Held::All(all) => &all[index],
-        }
+        self.held.guard(index)
     }
 
     #[inline]
     fn guard_mut(&mut self, index: usize) -> &mut Guard<'s> {
-        match &mut self.held {
-            Held::Few(few) => &mut few[index].1,
-            Held::All(all) => &mut all[index],
-        }
+        self.held.guard_mut(index)
     }
 
     #[inline]
@@ -376,14 +362,13 @@ impl<'s> Keyspace<'s> {
         self.read(key).is_some()
     }
 
-    /// The entry, for writing.
-    fn write(&mut self, key: &[u8]) -> Option<RefMut<'_, Entry>> {
+    /// Where the entry to be written is. Streams were told.
+    fn write(&mut self, key: &[u8]) -> Option<(usize, u64, Listening)> {
         let (index, hash) = self.live(key)?;
         if self.touch {
             self.access(index, hash, key);
         }
-        let db = self.db;
-        self.guard_mut(index).db_mut(db).table.get_mut(hash, key)
+        Some((index, hash, self.before_change(index, hash, key)))
     }
 
     /// The kind of the key's value, which counts neither as a hit nor as an access.
@@ -403,29 +388,31 @@ impl<'s> Keyspace<'s> {
 
     // ---- writing ------------------------------------------------------------------------------------------------
 
-    /// The string's entry, for writing.
-    pub fn string_mut(&mut self, key: &[u8]) -> Result<Option<RefMut<'_, Entry>>, WrongType> {
-        match self.write(key) {
-            Some(entry) if entry.kind() != Kind::String => Err(WrongType),
-            entry => Ok(entry),
+    /// The string, for writing. Tell [`Keyspace::changed`].
+    pub fn string_mut(&mut self, key: &[u8]) -> Result<Option<StringMut<'_>>, WrongType> {
+        let Some((index, hash, listening)) = self.write(key) else { return Ok(None) };
+        let Self { held, changes, db, .. } = self;
+        let entry: Option<RefMut<'_, Entry>> = held.guard_mut(index).db_mut(*db).table.get_mut(hash, key);
+        let Some(entry) = entry else { return Ok(None) };
+        if entry.kind() != Kind::String {
+            return Err(WrongType);
         }
+        let effects = (listening == Listening::Follows).then_some(&mut changes.effects);
+        Ok(Some(StringMut { entry, effects }))
     }
 
     /// Makes the key hold this string, whatever it held. Tell [`Keyspace::changed`].
     #[inline]
     pub fn set_string(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
         if let Some((index, hash)) = self.live(key) {
+            let listening = self.before_change(index, hash, key);
             let (db, slot) = (self.db, self.slot_at(index));
             let access = self.first_access();
             let db_slot = self.guard_mut(index).db_mut(db);
             let mut entry = db_slot.table.get_mut(hash, key).expect("invariant: the key was just found");
             let before = entry.expires_at_ms();
             if entry.kind() == Kind::String && value.len() <= crate::entry::EMBEDDED_BYTES_MAX {
-                let after = match expiry {
-                    Expiry::Keep => before,
-                    Expiry::Clear => None,
-                    Expiry::At(at) => Some(at),
-                };
+                let after = expiry_after(expiry, before);
                 if before != after {
                     entry.set_expires_at_ms(after);
                 }
@@ -434,6 +421,9 @@ impl<'s> Keyspace<'s> {
                 drop(entry);
                 if before != after {
                     self.reindex(index, slot, hash, before, after);
+                }
+                if listening == Listening::Follows {
+                    record_set(&mut self.changes.effects, Str::Bytes(value), after);
                 }
                 return;
             }
@@ -446,11 +436,9 @@ impl<'s> Keyspace<'s> {
         let before = self.live(key).and_then(|(index, hash)| self.found(index, hash, key)?.expires_at_ms());
         let (index, hash) = self.locate(key);
         let (db, slot) = (self.db, self.slot_at(index));
-        let after = match expiry {
-            Expiry::Keep => before,
-            Expiry::Clear => None,
-            Expiry::At(at) => Some(at),
-        };
+        let after = expiry_after(expiry, before);
+        let listening = self.before_change(index, hash, key);
+        self.record_value(listening, &value, after);
         let fields = match &value {
             Value::Hash(hash) => hash.next_expiry_ms(),
             _ => None,
@@ -492,9 +480,7 @@ impl<'s> Keyspace<'s> {
             self.guard_mut(index).db_mut(db).unindex(at, hash);
             self.store.count_field_expiry(db, Some(at), None);
         }
-        if old.value_ref().elements() > FREE_INLINE_ELEMENTS_MAX {
-            self.changes.garbage.push(old.into_value());
-        }
+        self.let_go(index, hash, old);
     }
 
     fn reindex(&mut self, index: usize, slot: Slot, hash: u64, before: Option<u64>, after: Option<u64>) {
@@ -516,7 +502,10 @@ impl<'s> Keyspace<'s> {
     /// Takes the key out, with its expiry. Tell [`Keyspace::changed`].
     pub fn take(&mut self, key: &[u8]) -> Option<(Value, Option<u64>)> {
         let (index, hash) = self.live(key)?;
+        let listening = self.before_change(index, hash, key);
+        self.before_move(index, hash, key);
         let entry = self.cut(index, hash, key)?;
+        self.record_removal(listening, &entry);
         let at = entry.expires_at_ms();
         Some((entry.into_value(), at))
     }
@@ -546,10 +535,10 @@ impl<'s> Keyspace<'s> {
     }
 
     fn delete_at(&mut self, index: usize, hash: u64, key: &[u8]) {
-        if let Some(old) = self.cut(index, hash, key)
-            && old.value_ref().elements() > FREE_INLINE_ELEMENTS_MAX
-        {
-            self.changes.garbage.push(old.into_value());
+        let listening = self.before_change(index, hash, key);
+        if let Some(old) = self.cut(index, hash, key) {
+            self.record_removal(listening, &old);
+            self.let_go(index, hash, old);
         }
     }
 
@@ -563,6 +552,8 @@ impl<'s> Keyspace<'s> {
     pub fn set_expiry(&mut self, key: &[u8], at_ms: Option<u64>) -> bool {
         let Some((index, hash)) = self.live(key) else { return false };
         let (db, slot) = (self.db, self.slot_at(index));
+        let listening = self.before_change(index, hash, key);
+        self.record_expiry(listening, at_ms);
         let mut entry = self
             .guard_mut(index)
             .db_mut(db)

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 mod block;
+mod effects;
 mod elem;
 mod intset;
 mod sample;
@@ -27,9 +28,11 @@ pub mod number;
 pub mod packed;
 pub mod set;
 pub mod store;
+pub mod stream;
 pub mod table;
 pub mod thin;
 pub mod value;
 pub mod zset;
 
+pub use effects::Scope;
 pub use slot::WatchFlag;

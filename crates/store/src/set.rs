@@ -15,7 +15,7 @@ use crate::intset;
 use crate::limits::EncodingLimits;
 use crate::packed::{Elem, ElemBuf, Encoded, PACKED_BYTES_MAX, PACKED_COUNT_MAX, Packed};
 use crate::sample;
-use crate::table::Table;
+use crate::table::{Position, Table};
 use crate::thin::ThinKey;
 
 #[derive(Debug)]
@@ -261,6 +261,29 @@ impl Set {
                 members.table.scan(cursor, count, &mut |item| visit(Elem::Bytes(item.key())))
             }
         }
+    }
+
+    /// Visits the members that the walk has not passed, until `visit` answers `false`; small encodings are visited to their
+    /// end.
+    pub(crate) fn walk(&self, position: &mut Position, visit: &mut dyn FnMut(&[u8]) -> bool) {
+        match &self.repr {
+            Repr::Table(members) => members.table.walk(position, &mut |_, item| visit(item.key())),
+            Repr::Small(_) => {
+                let mut buf = ElemBuf::new();
+                for member in self.iter() {
+                    let member = member.render(&mut buf);
+                    if !position.has_passed(hash64(member)) {
+                        visit(member);
+                    }
+                }
+                *position = Position::done();
+            }
+        }
+    }
+
+    /// Whether the members are in a table.
+    pub(crate) fn is_table(&self) -> bool {
+        matches!(self.repr, Repr::Table(_))
     }
 
     /// A member, each as likely as any other.

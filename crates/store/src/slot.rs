@@ -1,12 +1,14 @@
 //! One hash slot: the unit of storage, locking and ordering.
 //!
-//! Owns: the slot's tables (one per database), their expiry indices, and who watches, waits for or tracks its keys.
+//! Owns: the slot's tables (one per database), their expiry indices, and who watches, waits for, tracks or taps its keys.
 //! Does **not** own the lock around it (see [`crate::store`]) nor what a command does.
 
 use crate::entry::Entry;
+use crate::stream::Taps;
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -41,16 +43,15 @@ impl DbSlot {
     }
 }
 
-/// What a slot holds. Database 0 is inline: outside of tests, hardly anyone uses another.
+/// The databases' parts of a slot. Database 0 is inline: outside of tests, hardly anyone uses another.
 #[derive(Debug, Default)]
-pub(crate) struct SlotData {
+pub(crate) struct Tables {
     first: DbSlot,
     #[expect(clippy::box_collection, reason = "as above")]
     others: Option<Box<BTreeMap<u8, DbSlot>>>,
-    pub(crate) hooks: Option<Box<Hooks>>,
 }
 
-impl SlotData {
+impl Tables {
     #[inline]
     pub(crate) fn db(&self, db: u8) -> Option<&DbSlot> {
         if db == 0 { Some(&self.first) } else { self.others.as_ref()?.get(&db) }
@@ -95,6 +96,37 @@ impl SlotData {
 
     pub(crate) fn dbs(&self) -> impl Iterator<Item = u8> + '_ {
         std::iter::once(0).chain(self.others.iter().flat_map(|others| others.keys().copied()))
+    }
+}
+
+/// What a slot holds.
+#[derive(Debug, Default)]
+pub(crate) struct SlotData {
+    pub(crate) tables: Tables,
+    pub(crate) hooks: Option<Box<Hooks>>,
+    pub(crate) taps: Option<Box<Taps>>,
+}
+
+impl Deref for SlotData {
+    type Target = Tables;
+    #[inline]
+    fn deref(&self) -> &Tables {
+        &self.tables
+    }
+}
+
+impl DerefMut for SlotData {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Tables {
+        &mut self.tables
+    }
+}
+
+impl SlotData {
+    pub(crate) fn drop_empty_taps(&mut self) {
+        if self.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
+            self.taps = None;
+        }
     }
 
     pub(crate) fn hooks_mut(&mut self) -> &mut Hooks {

@@ -9,7 +9,7 @@
 use crate::slot::SlotData;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use towline_cluster::{SLOT_COUNT, Slot};
 
 /// Databases outside of cluster mode, as in Redis's default configuration.
@@ -92,6 +92,8 @@ pub struct Store {
     /// When the first key of each slot expires, in unix milliseconds; may be early, never late.
     due: Box<[AtomicU64]>,
     tracked: TrackedCounters,
+    /// Slot streams that are open.
+    streams: Arc<AtomicUsize>,
 }
 
 impl fmt::Debug for Store {
@@ -114,6 +116,7 @@ impl Store {
             dbs: (0..DB_COUNT).map(|_| DbCounters::default()).collect(),
             due: (0..SLOT_COUNT).map(|_| AtomicU64::new(NEVER)).collect(),
             tracked: TrackedCounters::default(),
+            streams: Arc::default(),
         }
     }
 
@@ -121,6 +124,11 @@ impl Store {
     pub(crate) fn lock(&self, slot: Slot) -> Guard<'_> {
         // A panic under the lock leaves a whole slot behind: structures change by whole steps.
         self.slots[usize::from(slot)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many slot streams are open.
+    pub(crate) fn streams(&self) -> &Arc<AtomicUsize> {
+        &self.streams
     }
 
     /// Asks the processor to fetch the slot's head.

@@ -20,6 +20,9 @@ use std::ptr::NonNull;
 use towline_sansio::Prng;
 
 mod segment;
+mod walk;
+
+pub(crate) use walk::Position;
 
 /// Something as wide as a pointer that owns one heap block with a key in it.
 ///

@@ -266,6 +266,23 @@ impl Zset {
         })
     }
 
+    /// The number of a member of a large set: numbers are dense, and a member moves only when one with a lower number is
+    /// removed while it has the highest.
+    pub(crate) fn number(&self, member: &[u8]) -> Option<usize> {
+        match &self.0 {
+            Encoded::Compact(_) => None,
+            Encoded::Large(set) => set.number(member),
+        }
+    }
+
+    /// The member of a large set with this number, and its score.
+    pub(crate) fn numbered(&self, number: usize) -> Option<(&[u8], f64)> {
+        match &self.0 {
+            Encoded::Compact(_) => None,
+            Encoded::Large(set) => set.numbered(number),
+        }
+    }
+
     /// Removes the entries of a range of ranks and returns how many there were; ranks behind the end are ignored.
     pub fn remove_range(&mut self, ranks: Range<usize>) -> usize {
         let end = ranks.end.min(self.len());

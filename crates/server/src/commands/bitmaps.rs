@@ -4,6 +4,7 @@
 //! operations (see `towline_store::bits`).
 
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys};
+use std::ops::Range;
 use std::sync::Arc;
 use towline_store::bits::{self, BitOp, BitRange, FieldType, Overflow, Unit};
 use towline_store::keyspace::Expiry;
@@ -17,25 +18,21 @@ fn offset(ctx: &Ctx<'_>, text: &[u8], field: Option<FieldType>) -> Result<u64, C
     bits::parse_field_offset(text, field, ctx.server.config().proto_max_bulk_len).ok_or(OFFSET)
 }
 
-/// Lets `change` at the bytes of the string at `key`, padded with zeros to at least `len`; says also whether it grew.
+/// Lets `change` at the bytes of the string at `key`, padded with zeros to at least `len`; says also whether it grew. Only
+/// bits in `bits` change.
 fn change_bytes<R>(
     ctx: &mut Ctx<'_>,
     key: &[u8],
     len: u64,
+    bits: Range<u64>,
     change: impl FnOnce(&mut [u8]) -> R,
 ) -> Result<(R, bool), CommandError> {
     let len = usize::try_from(len).map_err(|_| OFFSET)?;
     if let Some(mut entry) = ctx.ks.string_mut(key)? {
-        let is_long_enough = entry.as_str().is_some_and(|text| text.len() >= len);
-        if is_long_enough {
-            let bytes = entry.string_bytes_mut().expect("invariant: the entry is a string");
-            return Ok((change(bytes), false));
-        }
-        let changed = entry.change_string(|text| {
-            text.resize(len, 0);
-            change(text)
-        });
-        return Ok((changed.expect("invariant: the entry is a string"), true));
+        let grows = entry.as_str().is_some_and(|text| text.len() < len);
+        let range = (bits.start / 8) as usize..bits.end.div_ceil(8) as usize;
+        let changed = entry.change_bytes(len, range, change);
+        return Ok((changed.expect("invariant: the entry is a string"), grows));
     }
     let mut bytes = vec![0; len];
     let result = change(&mut bytes);
@@ -53,7 +50,7 @@ fn setbit(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         _ => return Err(CommandError::Text("ERR bit is not an integer or out of range")),
     };
     let len = bits::bytes_needed(at, 1);
-    let (old, has_grown) = change_bytes(ctx, key, len, |bytes| bits::set_bit(bytes, at, value))?;
+    let (old, has_grown) = change_bytes(ctx, key, len, at..at + 1, |bytes| bits::set_bit(bytes, at, value))?;
     if has_grown || old != value {
         ctx.ks.changed(key, Class::String, "setbit");
     }
@@ -214,12 +211,13 @@ fn steps(ctx: &Ctx<'_>, args: Args<'_>) -> Result<Vec<Step>, CommandError> {
 fn bitfield(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let steps = steps(ctx, args)?;
-    let writes = steps.iter().filter(|step| step.action != Action::Get);
-    let Some(len) = writes.map(|step| bits::bytes_needed(step.at, step.field.bits())).max() else {
+    let writes = || steps.iter().filter(|step| step.action != Action::Get);
+    let Some(len) = writes().map(|step| bits::bytes_needed(step.at, step.field.bits())).max() else {
         return read_fields(ctx, key, &steps);
     };
+    let bits = writes().map(|step| step.at).min().unwrap_or(0)..len * 8;
     let mut results = Vec::with_capacity(steps.len());
-    let (has_written, has_grown) = change_bytes(ctx, key, len, |bytes| {
+    let (has_written, has_grown) = change_bytes(ctx, key, len, bits, |bytes| {
         let mut has_written = false;
         for step in &steps {
             let before = bits::field(bytes, step.at, step.field);

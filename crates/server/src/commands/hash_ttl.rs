@@ -6,8 +6,9 @@
 
 use super::hashes::bulk_or_null;
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys};
-use towline_store::hash::{Hash, OldExpiry};
+use towline_store::hash::OldExpiry;
 use towline_store::keyspace::WrongType;
+use towline_store::keyspace::editing::HashMut;
 use towline_store::notify::Class;
 use towline_store::number::parse_i64;
 use towline_store::value::Kind;
@@ -157,7 +158,7 @@ fn expire(ctx: &mut Ctx<'_>, args: Args<'_>, clock: Clock, name: &'static str) -
         None => (Condition::Always, 3),
     };
     let names = names(args, fields_index, NOT_POSITIVE_HEXPIRE)?;
-    let Some(hash) = ctx.ks.hash_mut(key)? else {
+    let Some(mut hash) = ctx.ks.hash_mut(key)? else {
         reply_all(ctx, names, code::ABSENT);
         return Ok(());
     };
@@ -170,7 +171,7 @@ fn expire(ctx: &mut Ctx<'_>, args: Args<'_>, clock: Clock, name: &'static str) -
             Some(old) if !condition.allows(old, at_ms) => code::UNMET,
             Some(_) => {
                 is_changed = true;
-                put_expiry(hash, name, at_ms, is_past);
+                put_expiry(&mut hash, name, at_ms, is_past);
                 if is_past { code::DELETED } else { code::DONE }
             }
         };
@@ -183,7 +184,7 @@ fn expire(ctx: &mut Ctx<'_>, args: Args<'_>, clock: Clock, name: &'static str) -
 }
 
 /// Lets a field expire, which is to delete it when the time has passed.
-fn put_expiry(hash: &mut Hash, name: &[u8], at_ms: u64, is_past: bool) {
+fn put_expiry(hash: &mut HashMut<'_>, name: &[u8], at_ms: u64, is_past: bool) {
     if is_past {
         hash.remove(name);
     } else {
@@ -215,7 +216,7 @@ fn hpersist(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     expect_hash(ctx, key)?;
     let names = names(args, 2, NOT_POSITIVE)?;
-    let Some(hash) = ctx.ks.hash_mut(key)? else {
+    let Some(mut hash) = ctx.ks.hash_mut(key)? else {
         reply_all(ctx, names, code::ABSENT);
         return Ok(());
     };
@@ -280,13 +281,13 @@ fn visit_values(
     ctx: &mut Ctx<'_>,
     key: &[u8],
     names: Args<'_>,
-    mut change: impl FnMut(&mut Hash, &[u8]) -> bool,
+    mut change: impl FnMut(&mut HashMut<'_>, &[u8]) -> bool,
 ) -> Result<bool, WrongType> {
     let mut hash = ctx.ks.hash_mut(key)?;
     let mut is_changed = false;
     ctx.out.array(names.len());
     for name in names.iter() {
-        let value = hash.as_deref().and_then(|hash| hash.get(name));
+        let value = hash.as_ref().and_then(|hash| hash.get(name));
         bulk_or_null(ctx.out, value);
         if value.is_some()
             && let Some(hash) = &mut hash
@@ -301,7 +302,7 @@ fn hgetdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     expect_hash(ctx, key)?;
     let names = names(args, 2, NOT_POSITIVE)?;
-    if visit_values(ctx, key, names, Hash::remove)? {
+    if visit_values(ctx, key, names, |hash, name| hash.remove(name))? {
         ctx.ks.changed_or_emptied(key, Class::Hash, "hdel");
     }
     Ok(())
@@ -336,7 +337,7 @@ fn hgetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             names.iter().for_each(|name| bulk_or_null(ctx.out, hash.and_then(|hash| hash.get(name))));
         }
         Touch::Persist => {
-            if visit_values(ctx, key, names, Hash::persist)? {
+            if visit_values(ctx, key, names, |hash, name| hash.persist(name))? {
                 ctx.ks.changed(key, Class::Hash, "hpersist");
             }
         }
@@ -431,7 +432,7 @@ fn hsetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         ctx.out.int(0);
         return Ok(());
     }
-    let hash = ctx.ks.hash_or_new(key)?;
+    let mut hash = ctx.ks.hash_or_new(key)?;
     if options.keeps_ttl {
         for (name, value) in options.iter() {
             hash.set(name, value, OldExpiry::Keep, limits);
@@ -442,7 +443,7 @@ fn hsetex(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if let Some(at_ms) = options.expires_at_ms {
         let is_past = at_ms <= now_ms;
         for (name, _) in options.iter() {
-            put_expiry(hash, name, at_ms, is_past);
+            put_expiry(&mut hash, name, at_ms, is_past);
         }
         ctx.ks.notify(Class::Hash, "hset", key);
         ctx.ks.changed_or_emptied(key, Class::Hash, expiry_event(is_past));

@@ -51,7 +51,7 @@ fn hmset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn hsetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, name) = (args.get(1), args.get(2));
     let limits = &ctx.ks.settings().limits;
-    let hash = ctx.ks.hash_or_new(key)?;
+    let mut hash = ctx.ks.hash_or_new(key)?;
     if hash.contains(name) {
         ctx.out.int(0);
     } else {
@@ -65,7 +65,7 @@ fn hsetnx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn hincrby(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, name, increment) = (args.get(1), args.get(2), args.int(3)?);
     let limits = &ctx.ks.settings().limits;
-    let current = match ctx.ks.hash_mut(key)?.and_then(|hash| hash.get(name)) {
+    let current = match ctx.ks.hash_mut(key)?.and_then(|hash| hash.into_ref().get(name)) {
         Some(value) => value.as_int().ok_or(CommandError::Text("ERR hash value is not an integer"))?,
         None => 0,
     };
@@ -85,7 +85,7 @@ fn hincrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::Text("ERR value is NaN or Infinity"));
     }
     let limits = &ctx.ks.settings().limits;
-    let sum = match ctx.ks.hash_mut(key)?.and_then(|hash| hash.get(name)) {
+    let sum = match ctx.ks.hash_mut(key)?.and_then(|hash| hash.into_ref().get(name)) {
         Some(value) => {
             let current = LongDouble::parse(value.render(&mut ElemBuf::new()));
             current.ok_or(CommandError::Text("ERR hash value is not a float"))? + increment
@@ -105,7 +105,7 @@ fn hincrbyfloat(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn hdel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let removed = match ctx.ks.hash_mut(key)? {
-        Some(hash) => args.from(2).iter().filter(|name| hash.remove(name)).count(),
+        Some(mut hash) => args.from(2).iter().filter(|name| hash.remove(name)).count(),
         None => 0,
     };
     if removed > 0 {

@@ -6,6 +6,7 @@ use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys, no_keys}
 use std::sync::Arc;
 use towline_store::hll::{self, HllError, SPARSE_BYTES_MAX_DEFAULT};
 use towline_store::keyspace::Expiry;
+use towline_store::keyspace::editing::StringChange;
 use towline_store::notify::Class;
 use towline_store::value::Value;
 
@@ -17,18 +18,28 @@ fn refused(error: HllError) -> CommandError {
     }
 }
 
-/// Lets `change` at the HyperLogLog at `key`, which is created when it is not there; says whether it was.
-fn change<R>(
+/// Lets `change`, which says whether it did, at the HyperLogLog at `key`, which is created when it is not there; says also
+/// whether it was. `elements` are given when `change` adds them.
+fn change(
     ctx: &mut Ctx<'_>,
     key: &[u8],
-    change: impl FnOnce(&mut Vec<u8>) -> Result<R, HllError>,
-) -> Result<(R, bool), CommandError> {
+    elements: Option<Args<'_>>,
+    change: impl FnOnce(&mut Vec<u8>) -> Result<bool, HllError>,
+) -> Result<(bool, bool), CommandError> {
     if let Some(mut entry) = ctx.ks.string_mut(key)? {
         let is_hll = entry.as_str().is_some_and(|text| hll::check(text.bytes(&mut [0; 20])).is_ok());
         if !is_hll {
             return Err(refused(HllError::NotHll));
         }
-        let changed = entry.change_string(change).expect("invariant: the entry is a string");
+        // Adding elements is cheaper told than the whole it makes.
+        let mut elements = elements.map(Args::iter);
+        let effect = elements.as_mut().map(|elements| ("PFADD", elements as &mut dyn Iterator<Item = &[u8]>));
+        let judge = |result: &Result<bool, HllError>| match result {
+            Ok(true) => StringChange::Complete,
+            Ok(false) => StringChange::Unchanged,
+            Err(_) => StringChange::Partial,
+        };
+        let changed = entry.change_string(effect, judge, change).expect("invariant: the entry is a string");
         return Ok((changed.map_err(refused)?, false));
     }
     let mut value = hll::empty();
@@ -50,7 +61,8 @@ fn pfadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let elements = args.from(2);
     let sparse_max = ctx.ks.settings().limits.hll_sparse_max_bytes;
-    let (is_raised, is_new) = change(ctx, key, |value| hll::add(value, elements.iter(), sparse_max))?;
+    let (is_raised, is_new) =
+        change(ctx, key, Some(elements), |value| hll::add(value, elements.iter(), sparse_max))?;
     if is_raised || is_new {
         ctx.ks.changed(key, Class::String, "pfadd");
     }
@@ -74,9 +86,11 @@ fn count_one(ctx: &mut Ctx<'_>, key: &[u8]) -> Result<u64, CommandError> {
     }
     let count = hll::count(value).map_err(refused)?;
     if let Some(mut entry) = ctx.ks.string_mut(key)?
-        && let Some(bytes) = entry.string_bytes_mut()
+        && let Some(len) = entry.as_str().map(|text| text.len())
+        && let Some(cached) =
+            entry.change_bytes(len, hll::CACHE_BYTES, |bytes| hll::cache_count(bytes, count))
     {
-        hll::cache_count(bytes, count).map_err(refused)?;
+        cached.map_err(refused)?;
     }
     ctx.ks.modified(key);
     Ok(count)
@@ -102,7 +116,7 @@ fn pfmerge(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     }
     let sources = sources.iter().map(Vec::as_slice);
     let sparse_max = ctx.ks.settings().limits.hll_sparse_max_bytes;
-    change(ctx, to, |value| hll::merge(value, sources, sparse_max))?;
+    change(ctx, to, None, |value| hll::merge(value, sources, sparse_max).map(|()| true))?;
     ctx.ks.changed(to, Class::String, "pfadd");
     ctx.out.ok();
     Ok(())
@@ -122,7 +136,7 @@ fn pfdebug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     } else if args.is(1, "ENCODING") {
         ctx.out.simple(hll::encoding_name(&value).map_err(refused)?);
     } else if args.is(1, "TODENSE") {
-        let (is_done, _) = change(ctx, key, hll::to_dense)?;
+        let (is_done, _) = change(ctx, key, None, hll::to_dense)?;
         if is_done {
             ctx.ks.modified(key);
         }

@@ -7,6 +7,7 @@ use super::collections::{bulk_elem, count_arg, numkeys_arg, pop_count_option, si
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys};
 use towline_resp::writer::Writer;
 use towline_store::keyspace::WrongType;
+use towline_store::keyspace::editing::ListMut;
 use towline_store::limits::EncodingLimits;
 use towline_store::list::{End, List, Side};
 use towline_store::notify::Class;
@@ -45,7 +46,7 @@ pub(super) fn end_arg(args: Args<'_>, index: usize) -> Result<End, CommandError>
 
 fn push(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CommandResult {
     let (key, limits) = (args.get(1), limits(ctx));
-    let list = ctx.ks.list_or_new(key)?;
+    let mut list = ctx.ks.list_or_new(key)?;
     list.push_all(end, args.from(2).iter(), limits);
     ctx.out.int(list.len() as i64);
     ctx.ks.changed(key, Class::List, push_event(end));
@@ -54,7 +55,7 @@ fn push(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CommandResult {
 
 fn push_existing(ctx: &mut Ctx<'_>, args: Args<'_>, end: End) -> CommandResult {
     let (key, limits) = (args.get(1), limits(ctx));
-    let Some(list) = ctx.ks.list_mut(key)? else {
+    let Some(mut list) = ctx.ks.list_mut(key)? else {
         ctx.out.int(0);
         return Ok(());
     };
@@ -83,7 +84,7 @@ fn rpushx(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 // ---- popping ------------------------------------------------------------------------------------------------------
 
 /// Writes an array of up to `count` elements from one end, in the order of popping, and removes them.
-fn pop_many(out: &mut Writer, list: &mut List, end: End, count: usize, limits: &EncodingLimits) {
+fn pop_many(out: &mut Writer, mut list: ListMut<'_>, end: End, count: usize, limits: &EncodingLimits) {
     let count = count.min(list.len());
     out.array(count);
     match end {
@@ -101,7 +102,7 @@ pub(super) fn pop_one(
     head: impl FnOnce(&mut Writer),
 ) -> Result<bool, WrongType> {
     let limits = limits(ctx);
-    let Some(list) = ctx.ks.list_mut(key)? else { return Ok(false) };
+    let Some(mut list) = ctx.ks.list_mut(key)? else { return Ok(false) };
     let Some(elem) = list.peek(end) else { return Ok(false) };
     head(ctx.out);
     bulk_elem(ctx.out, elem);
@@ -205,8 +206,9 @@ pub(super) fn move_one(
     // The destination's kind is looked at before anything is popped; the list is created once there is an element.
     ctx.ks.list_mut(destination)?;
     let is_rotation = source == destination;
-    let take =
-        |list: &mut List| if is_rotation { list.rotate(from, to, limits) } else { list.pop(from, limits) };
+    let take = |mut list: ListMut<'_>| {
+        if is_rotation { list.rotate(from, to, limits) } else { list.pop(from, limits) }
+    };
     let Some(element) = ctx.ks.list_mut(source)?.and_then(take) else {
         return Ok(false);
     };
@@ -329,7 +331,7 @@ fn lpos(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 fn lset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (key, limits) = (args.get(1), limits(ctx));
-    let list = ctx.ks.list_mut(key)?.ok_or(CommandError::NoSuchKey)?;
+    let mut list = ctx.ks.list_mut(key)?.ok_or(CommandError::NoSuchKey)?;
     // An index that is out of range adapts the encoding all the same, as in Redis.
     let index = list.index(args.int(2)?).unwrap_or(usize::MAX);
     if !list.set(index, args.get(3), limits) {
@@ -343,7 +345,7 @@ fn lset(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn ltrim(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (start, stop, limits) = (args.int(2)?, args.int(3)?, limits(ctx));
     let key = args.get(1);
-    if let Some(list) = ctx.ks.list_mut(key)? {
+    if let Some(mut list) = ctx.ks.list_mut(key)? {
         list.keep(list.range(start, stop), limits);
         ctx.ks.changed_or_emptied(key, Class::List, "ltrim");
     }
@@ -360,7 +362,7 @@ fn linsert(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::Syntax);
     };
     let (key, limits) = (args.get(1), limits(ctx));
-    let Some(list) = ctx.ks.list_mut(key)? else {
+    let Some(mut list) = ctx.ks.list_mut(key)? else {
         ctx.out.int(0);
         return Ok(());
     };
@@ -381,7 +383,7 @@ fn lrem(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         count => usize::try_from(count.unsigned_abs()).unwrap_or(usize::MAX),
     };
     let removed = match ctx.ks.list_mut(key)? {
-        Some(list) => list.remove_equal(end, max, args.get(3), limits),
+        Some(mut list) => list.remove_equal(end, max, args.get(3), limits),
         None => 0,
     };
     if removed > 0 {

@@ -24,7 +24,7 @@ fn sadd(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn srem(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let removed = match ctx.ks.set_mut(key)? {
-        Some(set) => args.from(2).iter().filter(|member| set.remove(*member)).count(),
+        Some(mut set) => args.from(2).iter().filter(|member| set.remove(member)).count(),
         None => 0,
     };
     if removed > 0 {
@@ -42,7 +42,7 @@ fn smove(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Ok(());
     }
     ctx.ks.set_mut(destination)?;
-    let Some(set) = ctx.ks.set_mut(source)? else { return Ok(()) };
+    let Some(mut set) = ctx.ks.set_mut(source)? else { return Ok(()) };
     if source == destination || !set.contains(member) {
         let is_there = set.contains(member);
         ctx.out.int(i64::from(is_there));
@@ -104,7 +104,7 @@ fn spop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     match (ctx.ks.set_mut(key)?, count) {
         (None, None) => ctx.out.null(),
         (None, Some(_)) | (Some(_), Some(0)) => ctx.out.set(0),
-        (Some(set), None) => {
+        (Some(mut set), None) => {
             let member = set.pop_random(&mut rng);
             ctx.out.bulk(&member.unwrap_or_default());
             ctx.ks.changed_or_emptied(key, Class::Set, "spop");
@@ -117,7 +117,7 @@ fn spop(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             ctx.ks.changed(key, Class::Set, "spop");
             ctx.ks.notify(Class::Generic, "del", key);
         }
-        (Some(set), Some(count)) => {
+        (Some(mut set), Some(count)) => {
             let members = set.pop_sample(count, &mut rng);
             ctx.out.set(members.len());
             members.iter().for_each(|member| ctx.out.bulk(member));

@@ -29,7 +29,7 @@ fn append(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             let len = old_len + value.len();
             check_len(ctx, len as u64)?;
             if let Some(mut entry) = ctx.ks.string_mut(key)? {
-                entry.change_string(|text| text.extend_from_slice(value));
+                entry.append(value);
             }
             len
         }
@@ -87,16 +87,7 @@ fn setrange(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         text[from..].copy_from_slice(value);
         ctx.ks.set_value(key, Value::Shared(text.into()), Expiry::Clear);
     } else if let Some(mut entry) = ctx.ks.string_mut(key)? {
-        if old_len.is_some_and(|old_len| to <= old_len) {
-            if let Some(text) = entry.string_bytes_mut() {
-                text[from..to].copy_from_slice(value);
-            }
-        } else {
-            entry.change_string(|text| {
-                text.resize(len, 0);
-                text[from..to].copy_from_slice(value);
-            });
-        }
+        entry.change_bytes(len, from..to, |text| text[from..to].copy_from_slice(value));
     }
     ctx.ks.changed(key, Class::String, "setrange");
     ctx.out.int(len as i64);

@@ -97,9 +97,11 @@ fn exec(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     ctx.out.array(multi.queue.len());
     let config = ctx.server.config();
     ctx.session().is_in_exec = true;
+    ctx.ks.begin_unit();
     for queued in &multi.queue {
         run(ctx, &config, queued);
     }
+    ctx.ks.end_unit();
     ctx.session().is_in_exec = false;
     Ok(())
 }

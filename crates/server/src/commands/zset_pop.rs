@@ -45,7 +45,7 @@ pub(super) fn pop(
     head: impl FnOnce(&mut Writer, usize),
     entry: EntryReply,
 ) -> Result<bool, CommandError> {
-    let Some(zset) = ctx.ks.zset_mut(key)? else { return Ok(false) };
+    let Some(mut zset) = ctx.ks.zset_mut(key)? else { return Ok(false) };
     let len = zset.len();
     let count = count.min(len);
     head(ctx.out, count);

@@ -11,6 +11,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use towline_resp::writer::Writer;
 use towline_sansio::Prng;
+use towline_store::keyspace::editing::ZsetMut;
 use towline_store::limits::EncodingLimits;
 use towline_store::notify::Class;
 use towline_store::packed::Elem;
@@ -98,7 +99,7 @@ impl AddOptions {
     /// Adds one member, and says what its score is then.
     fn add(
         &self,
-        zset: &mut Zset,
+        zset: &mut ZsetMut<'_>,
         member: &[u8],
         mut score: f64,
         limits: &EncodingLimits,
@@ -144,9 +145,9 @@ pub(super) fn add_all<'m>(
     // Without XX the first member makes its way into a new set, so none is left empty.
     let zset = if options.is_known_only { ctx.ks.zset_mut(key)? } else { Some(ctx.ks.zset_or_new(key)?) };
     let (mut added, mut changed, mut sum) = (0, 0, None);
-    if let Some(zset) = zset {
+    if let Some(mut zset) = zset {
         for (score, member) in entries {
-            let (outcome, score) = options.add(zset, member, score, limits)?;
+            let (outcome, score) = options.add(&mut zset, member, score, limits)?;
             added += i64::from(outcome == Outcome::Added);
             changed += i64::from(outcome == Outcome::Changed);
             sum = (outcome != Outcome::Skipped).then_some(score);
@@ -279,7 +280,7 @@ fn zlexcount(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 fn zrem(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
     let removed = match ctx.ks.zset_mut(key)? {
-        Some(zset) => args.from(2).iter().filter(|member| zset.remove(member).is_some()).count(),
+        Some(mut zset) => args.from(2).iter().filter(|member| zset.remove(member).is_some()).count(),
         None => 0,
     };
     if removed > 0 {
@@ -296,11 +297,11 @@ fn remove_range(
     event: &'static str,
     ranks: impl FnOnce(&Zset) -> Range<usize>,
 ) -> CommandResult {
-    let Some(zset) = ctx.ks.zset_mut(key)? else {
+    let Some(mut zset) = ctx.ks.zset_mut(key)? else {
         ctx.out.int(0);
         return Ok(());
     };
-    let ranks = ranks(zset);
+    let ranks = ranks(&zset);
     let removed = ranks.len();
     if removed == zset.len() {
         // A large set is freed off the path when it is deleted as a whole.

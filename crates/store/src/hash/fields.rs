@@ -11,7 +11,7 @@ use super::{Field, OldExpiry};
 use crate::hasher::hash64;
 use crate::packed::Elem;
 use crate::sample;
-use crate::table::{Ref, Table};
+use crate::table::{Position, Ref, Table};
 use crate::thin::ThinPair;
 
 /// Heap bytes that one entry of the expiry index is accounted with: 20 bytes in a B-tree node that is two thirds full.
@@ -127,6 +127,26 @@ impl Fields {
                 expires_at_ms: item.expires_at_ms(),
             });
         })
+    }
+
+    pub(super) fn walk(&self, position: &mut Position, visit: &mut dyn FnMut(Field<'_>) -> bool) {
+        self.table.walk(position, &mut |_, item| {
+            visit(Field {
+                name: Elem::Bytes(item.key()),
+                value: Elem::Bytes(item.value()),
+                expires_at_ms: item.expires_at_ms(),
+            })
+        });
+    }
+
+    pub(super) fn for_each_due(&self, now_ms: u64, visit: &mut dyn FnMut(&[u8])) {
+        for &(at_ms, hash) in self.expiries.keys().take_while(|&&(at_ms, _)| at_ms <= now_ms) {
+            self.table.for_each_of_hash(hash, &mut |item| {
+                if item.expires_at_ms() == Some(at_ms) {
+                    visit(item.key());
+                }
+            });
+        }
     }
 
     pub(super) fn random(&self, rng: &mut Prng) -> Option<Field<'_>> {

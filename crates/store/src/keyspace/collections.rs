@@ -2,11 +2,14 @@
 //!
 //! Owns: the three ways to a list, hash, set or sorted set. Does **not** own their operations.
 
+use super::editing::{Editing, Log};
+use super::listening::Listening;
 use super::{Expiry, Keyspace, WrongType};
 use crate::hash::Hash;
 use crate::list::List;
 use crate::set::Set;
-use crate::table::Ref;
+use crate::slot::SlotData;
+use crate::table::{Ref, RefMut};
 use crate::value::{Value, ValueRef};
 use crate::zset::Zset;
 
@@ -24,17 +27,24 @@ macro_rules! collection {
             }
 
             #[doc = concat!("The ", stringify!($read), " at `key`, for writing. Tell [`Keyspace::changed_or_emptied`].")]
-            pub fn $write(&mut self, key: &[u8]) -> Result<Option<&mut $type>, WrongType> {
+            pub fn $write(&mut self, key: &[u8]) -> Result<Option<Editing<'_, $type>>, WrongType> {
                 self.remember_fields(key);
-                match self.write(key) {
-                    None => Ok(None),
-                    Some(entry) => entry.$into().map(Some).ok_or(WrongType),
-                }
+                let Some((index, hash, listening)) = self.write(key) else { return Ok(None) };
+                let Self { held, changes, db, .. } = self;
+                let SlotData { tables, taps, .. } = &mut **held.guard_mut(index);
+                let entry = tables.db_mut(*db).table.get_mut(hash, key);
+                let Some(value) = entry.map(RefMut::$into) else { return Ok(None) };
+                let value = value.ok_or(WrongType)?;
+                let log = (listening != Listening::Nobody).then(|| Log {
+                    effects: (listening == Listening::Follows).then_some(&mut changes.effects),
+                    partials: Self::link(taps.as_deref_mut(), *db, hash, key),
+                });
+                Ok(Some(Editing { value, log }))
             }
 
             #[doc = concat!("The ", stringify!($read), " at `key`, for writing; created when the key is not there. Put \
                 something in, and tell [`Keyspace::changed`].")]
-            pub fn $create(&mut self, key: &[u8]) -> Result<&mut $type, WrongType> {
+            pub fn $create(&mut self, key: &[u8]) -> Result<Editing<'_, $type>, WrongType> {
                 if !self.exists(key) {
                     self.set_value(key, Value::$kind(<$type>::new()), Expiry::Clear);
                 }

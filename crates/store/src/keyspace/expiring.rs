@@ -3,7 +3,10 @@
 //! Owns: lazy and active expiry of keys and hash fields, and the indices they follow. Does **not** own when active expiry runs.
 
 use super::Keyspace;
+use super::editing::{HashMut, Log};
+use super::listening::Listening;
 use crate::notify::Class;
+use crate::slot::SlotData;
 use crate::table::RefMut;
 use crate::value::ValueRef;
 use smallvec::SmallVec;
@@ -24,10 +27,17 @@ impl Keyspace<'_> {
     pub(super) fn expire_fields(&mut self, key: &[u8]) {
         let (index, hash) = self.locate(key);
         let (db, now_ms) = (self.db, self.now_ms);
-        let entry = self.guard_mut(index).db_mut(db).table.get_mut(hash, key);
-        let Some(fields) = entry.and_then(RefMut::into_hash) else { return };
-        let before = fields.next_expiry_ms();
-        let removed = fields.expire_due(now_ms, usize::MAX, &mut |_| {});
+        let listening = self.before_change(index, hash, key);
+        let Self { held, changes, .. } = self;
+        let SlotData { tables, taps, .. } = &mut **held.guard_mut(index);
+        let entry = tables.db_mut(db).table.get_mut(hash, key);
+        let Some(value) = entry.and_then(RefMut::into_hash) else { return };
+        let before = value.next_expiry_ms();
+        let log = (listening != Listening::Nobody).then(|| Log {
+            effects: (listening == Listening::Follows).then_some(&mut changes.effects),
+            partials: Self::link(taps.as_deref_mut(), db, hash, key),
+        });
+        let removed = HashMut { value, log }.expire_due(now_ms);
         self.fields_before = Some(before);
         self.changes.expired_fields += removed as u64;
         self.changed_empty_aware(key);

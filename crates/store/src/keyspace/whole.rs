@@ -6,6 +6,7 @@ use super::Keyspace;
 use crate::entry::Entry;
 use crate::hasher::hash64;
 use crate::table::Ref;
+use std::sync::Arc;
 use towline_cluster::{SLOT_COUNT, Slot};
 
 impl Keyspace<'_> {
@@ -14,11 +15,13 @@ impl Keyspace<'_> {
         assert!(self.holds_all(), "invariant: a flush holds all slots");
         self.changes.flushed = true;
         let db = self.db;
-        let mut from = 0;
+        let (mut from, mut is_empty) = (0, true);
         while let Some(slot) = self.store.next_occupied(db, from) {
+            is_empty = false;
             let index = usize::from(slot);
             from = index + 1;
-            let guard = self.guard_mut(index);
+            let guard = &mut **self.guard_mut(index);
+            let needs_table = guard.taps.as_mut().is_some_and(|taps| taps.needs_table(&guard.tables, db));
             let part = guard.take(db);
             let mut untracked = (0, 0);
             if let Some(hooks) = &mut guard.hooks {
@@ -31,9 +34,16 @@ impl Keyspace<'_> {
                 self.store.count_tracked(slot, -(untracked.0 as isize), -(untracked.1 as isize), false);
             }
             self.store.count_keys(db, slot, part.table.len(), 0);
-            self.changes.tables.push(part.table);
+            if needs_table && let Some(taps) = &mut self.guard_mut(index).taps {
+                taps.flushed(db, &Arc::new(part.table));
+            } else {
+                self.changes.tables.push(part.table);
+            }
         }
         self.store.reset_expiry(db);
+        if !is_empty {
+            self.record_for_all(db, "FLUSHDB", b"");
+        }
     }
 
     /// Exchanges two databases; all slots must be held.
@@ -43,7 +53,10 @@ impl Keyspace<'_> {
             return;
         }
         for index in 0..SLOT_COUNT {
-            let guard = self.guard_mut(index);
+            let guard = &mut **self.guard_mut(index);
+            if let Some(taps) = &mut guard.taps {
+                taps.swap(&guard.tables, a, b);
+            }
             let (part_a, part_b) = (guard.take(a), guard.take(b));
             if let Some(hooks) = &guard.hooks {
                 let exists = |key: &[u8]| {
@@ -69,6 +82,7 @@ impl Keyspace<'_> {
             }
         }
         self.store.swap_counters(a, b);
+        self.record_for_all(a, "SWAPDB", format!("{a} {b}").as_bytes());
     }
 
     /// `SCAN`: visits about `count` entries from `cursor` on, expired ones left out, and returns the next cursor; 0 starts

@@ -106,3 +106,55 @@ fn memory_of_a_small_table_is_close_to_its_items() {
     (0..61).for_each(|n| insert(&mut table, n));
     assert!(table.mem_bytes() <= 80 * 8, "{}", table.mem_bytes());
 }
+
+proptest! {
+    #[test]
+    fn a_walk_visits_everything_once_while_the_table_changes(
+        seed: u64,
+        budget in 1usize..40,
+        keep in 1u64..1500,
+        churn in 1u64..600,
+        clears: bool,
+    ) {
+        let mut table = Table::new();
+        (0..keep).for_each(|n| insert(&mut table, n));
+        let (mut rng, mut position) = (Prng::new(seed), Position::default());
+        let mut present: BTreeSet<u64> = (0..keep).collect();
+        let (mut visited, mut next, mut changes_left) = (BTreeSet::new(), keep, 3000u64);
+        // Keys that came when the walk had passed their place: never visited.
+        let mut late = BTreeSet::new();
+        while !position.is_done() {
+            let mut left = budget;
+            table.walk(&mut position, &mut |hash, item| {
+                assert_eq!(hash, hash64(item.key()));
+                assert!(visited.insert(item.key().to_vec()), "visited twice");
+                left = left.saturating_sub(1);
+                left > 0
+            });
+            for &n in present.iter().step_by(7) {
+                let is_behind = visited.contains(&key(n)) || late.contains(&n);
+                prop_assert_eq!(position.has_passed(hash64(&key(n))), is_behind);
+            }
+            // Else, keys would come faster than a walk of small steps goes.
+            changes_left = changes_left.saturating_sub(churn);
+            if changes_left == 0 {
+                continue;
+            }
+            let empties = clears && rng.below(20) == 0;
+            for _ in 0..if empties { present.len() as u64 } else { rng.below(churn) } {
+                if !empties && rng.below(3) > 0 {
+                    insert(&mut table, next);
+                    present.insert(next);
+                    if position.has_passed(hash64(&key(next))) {
+                        late.insert(next);
+                    }
+                    next += 1;
+                } else if let Some(n) = present.pop_first() {
+                    prop_assert!(table.remove(hash64(&key(n)), &key(n)).is_some());
+                }
+            }
+        }
+        prop_assert!(present.iter().all(|&n| visited.contains(&key(n)) || late.contains(&n)));
+        prop_assert!(late.iter().all(|&n| !visited.contains(&key(n))));
+    }
+}

@@ -114,6 +114,11 @@ impl Large {
         self.tree.select(rank).map(|(leaf, at)| self.entry(leaf.entry(at).0))
     }
 
+    /// The number of a member.
+    pub(super) fn number(&self, member: &[u8]) -> Option<usize> {
+        self.find(hash64(member), member).map(|id| id as usize)
+    }
+
     /// The member of a number below [`Self::len`].
     pub(super) fn numbered(&self, number: usize) -> Option<(&[u8], f64)> {
         (number < self.len()).then(|| self.entry(number as u32))

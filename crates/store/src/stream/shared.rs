@@ -1,0 +1,147 @@
+//! What a stream's reader and all writers share.
+//!
+//! Owns: the two queues, their bound and the stream's state. Does **not** own slots.
+
+use super::Config;
+use super::batch::write_unit;
+use super::image::Piece;
+use crate::effects::{Effects, Scope};
+use std::fmt;
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+const PENDING: u8 = 0;
+const ACTIVE: u8 = 1;
+const CLOSED: u8 = 2;
+const OVERRUN: u8 = 3;
+
+/// Called when the first thing comes into an empty queue, under slots' locks: it must neither block nor take locks that
+/// are held while a slot is waited for.
+pub type Wake = Arc<dyn Fn() + Send + Sync>;
+
+/// What writers have left for the reader.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    pub(super) images: Vec<u8>,
+    pub(super) effects: Vec<u8>,
+    /// Units so far.
+    pub(super) units: u64,
+}
+
+/// What a stream's reader and all writers share.
+pub(crate) struct Shared {
+    state: AtomicU8,
+    pub(super) follows: bool,
+    pub(super) reports_position: bool,
+    pub(super) piece: Piece,
+    bytes_max: usize,
+    opened_ms: AtomicU64,
+    /// Bytes held in slots because of writes.
+    held: AtomicUsize,
+    queue: Mutex<Queue>,
+    wake: Option<Wake>,
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("state", &self.state).field("held", &self.held).finish_non_exhaustive()
+    }
+}
+
+impl Shared {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            state: AtomicU8::new(PENDING),
+            follows: config.follows,
+            reports_position: config.reports_position,
+            piece: config.piece,
+            bytes_max: config.bytes_max,
+            opened_ms: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            queue: Mutex::default(),
+            wake: config.wake.clone(),
+        }
+    }
+
+    /// The opening instant; called with all of the stream's slots held.
+    pub(super) fn activate(&self, now_ms: u64) {
+        self.opened_ms.store(now_ms, Ordering::Relaxed);
+        self.state.store(ACTIVE, Ordering::Release);
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.state.load(Ordering::Acquire) == ACTIVE
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state.load(Ordering::Acquire) >= CLOSED
+    }
+
+    pub(super) fn is_overrun(&self) -> bool {
+        self.state.load(Ordering::Acquire) == OVERRUN
+    }
+
+    pub(super) fn close(&self) {
+        self.state.store(CLOSED, Ordering::Release);
+        *self.queue() = Queue::default();
+    }
+
+    pub(super) fn opened_ms(&self) -> u64 {
+        self.opened_ms.load(Ordering::Relaxed)
+    }
+
+    /// The queue. Its lock is taken under slots' locks, never the other way round.
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts bytes that are held in slots, or with a wrapped number, that no longer are.
+    pub(super) fn hold(&self, bytes: usize) {
+        self.held.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    /// Ends the stream when it holds more than it may.
+    pub(super) fn check(&self, mut queue: MutexGuard<'_, Queue>) {
+        let bytes = queue.images.len() + queue.effects.len() + self.held_bytes();
+        if bytes > self.bytes_max && self.is_active() {
+            self.state.store(OVERRUN, Ordering::Release);
+            *queue = Queue { units: queue.units, ..Queue::default() };
+            drop(queue);
+            self.call_wake();
+        }
+    }
+
+    fn call_wake(&self) {
+        if let Some(wake) = &self.wake {
+            wake();
+        }
+    }
+
+    /// Queues the effects that concern the stream as one unit; returns its position if there are any.
+    pub(crate) fn append(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
+        let mut queue = self.queue();
+        if !self.is_active() {
+            return None;
+        }
+        let was_empty = queue.effects.is_empty();
+        if !write_unit(&mut queue.effects, effects, wants) {
+            return None;
+        }
+        queue.units += 1;
+        let position = queue.units;
+        self.check(queue);
+        if was_empty {
+            self.call_wake();
+        }
+        Some(position)
+    }
+
+    /// Whether positions are wanted by whoever executes commands.
+    pub(crate) fn reports_position(&self) -> bool {
+        self.reports_position
+    }
+}
