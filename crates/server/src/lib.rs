@@ -39,6 +39,8 @@ mod tracking;
 mod worker;
 
 #[cfg(test)]
+mod replay_tests;
+#[cfg(test)]
 mod testing;
 
 pub use config::{Access, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, TlsAuthClients};

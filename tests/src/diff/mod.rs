@@ -107,6 +107,12 @@ pub fn commands(topic: &Topic, seed: u64) -> Vec<Arguments> {
     Program::draw(topic, &Templates::new(topic, dialects), dialects, seed).commands()
 }
 
+/// As [`commands`], with all that only some dialects know: what Towline speaks.
+pub fn own_commands(topic: &Topic, seed: u64) -> Vec<Arguments> {
+    let dialects = Dialects::of([ServerKind::Towline; 2]);
+    Program::draw(topic, &Templates::new(topic, dialects), dialects, seed).commands()
+}
+
 /// Commands that read all of the state that a program may have left.
 fn probes(topic: &Topic) -> Vec<Arguments> {
     let mut keys: Vec<String> = ["s1", "l1", "h1", "e1", "z1"].map(str::to_owned).to_vec();
