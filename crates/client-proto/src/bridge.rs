@@ -42,6 +42,7 @@ mod event_text;
 mod flush;
 mod handoff;
 mod json;
+mod leaving;
 mod link;
 mod maintenance;
 mod marks;
@@ -75,6 +76,7 @@ use crate::slab::{Slab, Slotted, Ticket};
 
 pub use flush::{Batch, Flush};
 pub use handoff::HandoffDial;
+pub use leaving::Leaving;
 pub use link::LinkState;
 pub use pubsub::PubSubConfig;
 pub use report::{AttemptError, Counters, Event, HandoffEvent, MaintenanceEvent, Snapshot};

@@ -21,7 +21,7 @@ mod slab;
 pub mod subscriptions;
 
 pub use bridge::{
-    AttemptError, Batch, Bridge, Counters, Event, Flush, HandoffDial, HandoffEvent, LinkState,
+    AttemptError, Batch, Bridge, Counters, Event, Flush, HandoffDial, HandoffEvent, Leaving, LinkState,
     MaintenanceEvent, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
 };
 pub use buffer::SHARE_BYTES_MIN;

@@ -132,6 +132,14 @@ impl<T: Slotted> Slab<T> {
         }
     }
 
+    /// Every value.
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.chunks.iter_mut().flatten().filter_map(|entry| match entry {
+            Entry::Used(value) => Some(value),
+            Entry::Free { .. } => None,
+        })
+    }
+
     /// The value behind a number, with its ticket.
     #[inline]
     pub(crate) fn entry_at_mut(&mut self, index: u32) -> Option<(Ticket, &mut T)> {

@@ -134,6 +134,7 @@ impl fmt::Display for MaintenanceEvent {
         match self {
             Self::Relaxed { .. } => f.write_str("the server is busy with itself; deadlines are relaxed"),
             Self::Restored => f.write_str("deadlines are as configured again"),
+            Self::Leaving { .. } => f.write_str("the server will close this connection, which cannot move"),
         }
     }
 }

@@ -84,6 +84,7 @@ impl<W> Bridge<W> {
         self.last_generation = self.last_generation.next();
         self.conn.generation = self.last_generation;
         self.conn.phase = Phase::Dialing;
+        self.conn.heard_moving = false;
         self.report.counters.dials += 1;
         Some(self.conn.generation)
     }

@@ -43,8 +43,8 @@ pub(super) struct Moves {
     pub(super) busy_at: Instant,
     /// The last connection that was left after it had answered everything.
     answered: Option<Generation>,
-    /// A bridge that does not move: until when its connection stands.
-    moving_until: Option<Instant>,
+    /// A bridge that does not move: the end of its connection, if it was announced.
+    pub(super) leaving: Option<Box<super::Leaving>>,
     was_relaxed: bool,
     /// The last connection's number on the server.
     client_id: Option<i64>,
@@ -60,7 +60,7 @@ impl Moves {
             refused_at: None,
             busy_at: now,
             answered: None,
-            moving_until: None,
+            leaving: None,
             was_relaxed: false,
             client_id: None,
         }
@@ -89,10 +89,10 @@ impl<W> Bridge<W> {
         self.moves.handoff.reconnect_target(now)
     }
 
-    /// Until when the present connection stands, if the server has said that it will end. Of interest to the owner of a
-    /// bridge that does not move by itself ([`crate::Config::hands_off`]).
-    pub const fn moving_until(&self) -> Option<Instant> {
-        self.moves.moving_until
+    /// How often a server has announced that this endpoint moves. While the number stays the same, connections that
+    /// were made at different times and lead to one address lead to one process, as far as servers say.
+    pub const fn moves_announced(&self) -> u64 {
+        self.moves.handoff.counters().announced
     }
 
     /// Until when deadlines are relaxed, if they are.
@@ -118,7 +118,7 @@ impl<W> Bridge<W> {
     /// Until when a loss counts as part of a planned move.
     pub(super) fn planned_until(&self, now: Instant) -> Option<Instant> {
         let moves = self.moves.handoff.planned_left(now).map(|left| now + left);
-        let stays = self.moves.moving_until.filter(|until| now <= *until);
+        let stays = self.moving_until().filter(|until| now <= *until);
         moves.or(stays).filter(|_| self.config.guards.planned_shield)
     }
 
@@ -140,8 +140,9 @@ impl<W> Bridge<W> {
         } else if info.has_maintenance {
             self.moves.refused_at = None;
         }
-        if self.conn.role == Role::Serving {
-            self.moves.moving_until = None;
+        // What is under way is said again to a new connection, which may be before it is up.
+        if self.conn.role == Role::Serving && !self.conn.heard_moving {
+            self.moves.leaving = None;
         }
     }
 
@@ -165,13 +166,11 @@ impl<W> Bridge<W> {
     }
 
     fn take_moving(&mut self, now: Instant, moving: &Moving) {
-        if self.conn.role == Role::Successor {
+        if self.conn.role == Role::Successor || !self.conn.is_up() {
             self.conn.heard_moving = true;
         }
         if !self.config.hands_off {
-            let window = moving.window.unwrap_or(HOLD_STRETCH_MAX);
-            self.moves.moving_until = Some(now + window);
-            return;
+            return self.note_leaving(now, moving);
         }
         let is_idle = now.since(self.moves.busy_at) > IDLE_AFTER && self.is_idle();
         let source = self.source(is_idle);

@@ -173,6 +173,11 @@ pub enum MaintenanceEvent {
     },
     /// They are as configured again.
     Restored,
+    /// The connection will be closed by the server, and does not move by itself: somebody holds it for what cannot move.
+    Leaving {
+        /// When at the latest.
+        until: Instant,
+    },
 }
 
 /// Declares the counters once: their fields and their names.

@@ -3,6 +3,7 @@
 mod diagnosis;
 mod found;
 mod handoff;
+mod leaving;
 mod pubsub;
 
 use std::time::Duration;
