@@ -48,6 +48,8 @@ mod faults_model;
 #[cfg(test)]
 mod faults_proxy;
 #[cfg(test)]
+mod handoff_leases;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod leaks;

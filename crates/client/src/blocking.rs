@@ -55,7 +55,19 @@ pub struct Client {
 pub struct Lease {
     // Dropped in this order: the lease keeps the connection only if no other handle uses it.
     client: Client,
-    _lease: crate::Lease,
+    lease: crate::Lease,
+}
+
+impl Lease {
+    /// As [`crate::Lease::is_moving`].
+    pub fn is_moving(&self) -> bool {
+        self.lease.is_moving()
+    }
+
+    /// As [`crate::Lease::moving_until`].
+    pub fn moving_until(&self) -> Option<std::time::Instant> {
+        self.lease.moving_until()
+    }
 }
 
 impl Deref for Lease {
@@ -180,7 +192,7 @@ impl Client {
         let lease = self.wait(self.client.lease())??;
         let client =
             Self { client: crate::Client::clone(&lease), is_blocking_thread: self.is_blocking_thread };
-        Ok(Lease { client, _lease: lease })
+        Ok(Lease { client, lease })
     }
 
     fn wait<F: Future>(&self, future: F) -> Result<F::Output, Error> {

@@ -171,7 +171,7 @@ pub(crate) fn start_engine(
     let now = clock::now();
     let mut config = options.engine_config().clone();
     // What a leased connection is about cannot move: its owner waits, or begins again on another one.
-    config.hands_off = life == Life::Reconnects;
+    config.hands_off = !life.is_single();
     config.endpoint_is_name = options.is_target_named();
     let parts = Parts {
         config,

@@ -4,6 +4,7 @@
 //! several commands ([`Pipeline`](crate::Pipeline)), sending, nor the decision to retry.
 
 use crate::args::{Args, ArgsIter, Part, ToArgs, View};
+use bytes::Bytes;
 use std::time::Duration;
 use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, lookup, resolve};
 
@@ -240,6 +241,18 @@ impl Cmd {
                 TimeUnit::Second => {
                     args.push(format!("{}.{:03}", millis / 1000, millis % 1000).as_bytes());
                 }
+            }
+        }
+        Self { args, options: self.options }
+    }
+
+    /// The same command with other arguments where `change` has one.
+    pub(crate) fn with_args(&self, change: impl Fn(usize, &[u8]) -> Option<Bytes>) -> Self {
+        let mut args = Args::default();
+        for (at, arg) in self.args.iter().enumerate() {
+            match change(at, arg) {
+                Some(other) => args.push(&other),
+                None => args.push(arg),
             }
         }
         Self { args, options: self.options }

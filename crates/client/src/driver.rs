@@ -11,23 +11,28 @@ mod connection;
 mod dial;
 
 use std::future::{Future, poll_fn};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::broadcast;
+use towline_client_proto::handoff::Target as Whither;
+use towline_client_proto::maintenance::Address;
 use towline_client_proto::{Credentials, Event, Generation, LinkState, LostCause};
+use towline_sansio::Instant;
 
 use crate::clock;
 use crate::credentials::CredentialsProvider;
-use crate::engine::{Engine, State, finish_write};
+use crate::engine::{Engine, Place, State, finish_write};
+use crate::lease::Guide;
 use crate::opinion::{self, Asking};
 use crate::options::ConnectOptions;
 use crate::timer::Timer;
 use crate::transport::Connector;
 
 use connection::{Connection, FRAMES_MAX};
-use dial::{Dial, Dialed};
+use dial::{Course, Dial, Dialed};
 
 /// Rounds of reading and writing before other tasks get a turn.
 const ROUNDS_MAX: usize = 16;
@@ -54,12 +59,39 @@ pub(crate) struct Owner {
 }
 
 /// What follows when a connection that was ready is lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) enum Life {
     /// The next one.
     Reconnects,
-    /// The end: what a leased connection is about (watched keys, a transaction) ends with it.
-    OneConnection,
+    /// The end: what a leased connection is about (watched keys, a transaction) ends with it. It leads where the guide
+    /// says.
+    OneConnection(Arc<Guide>),
+    /// The end as well: it is for a few words to the process at this address, wherever the target has gone meanwhile.
+    Aside(SocketAddr),
+}
+
+impl Life {
+    /// Whether there is one connection and then no other.
+    pub(crate) const fn is_single(&self) -> bool {
+        !matches!(self, Self::Reconnects)
+    }
+
+    /// Where to dial, and how many moves had been heard of by then.
+    fn course(&self, now: Instant, state: &State) -> (Whither, u64) {
+        match self {
+            Self::Reconnects => (state.bridge.reconnect_target(now), state.bridge.moves_announced()),
+            Self::OneConnection(guide) => guide.course(now),
+            Self::Aside(at) => {
+                (Whither::Named(Address { host: at.ip().to_string().into(), port: at.port() }), 0)
+            }
+        }
+    }
+
+    fn dial_failed(&self, whither: &Whither) {
+        if let Self::OneConnection(guide) = self {
+            guide.failed(whither);
+        }
+    }
 }
 
 /// Gives the credentials that replace the present ones, once they have changed.
@@ -257,7 +289,7 @@ impl Owner {
     /// Whether the one connection of this owner is over. The loss of it is settled first, for which a caller may have to
     /// give bytes back.
     fn has_had_its_life(&self, state: &State) -> bool {
-        self.life == Life::OneConnection
+        self.life.is_single()
             && self.connections.is_empty()
             && state.bridge.counters().connections > 0
             && !matches!(state.bridge.link_state(), LinkState::Up | LinkState::Shaking)
@@ -268,28 +300,20 @@ impl Owner {
         let now = clock::now();
         let mut has_begun = false;
         if let Some(generation) = state.bridge.poll_dial(now) {
-            let target = state.bridge.reconnect_target(now);
-            self.dials.push(Dial::begin(
-                generation,
-                &target,
-                &self.connector,
-                &self.options,
-                &self.target_key,
-            ));
+            let (whither, moves) = self.life.course(now, state);
+            self.begin_dial(generation, whither, moves);
             has_begun = true;
         }
         if let Some(dial) = state.bridge.poll_handoff_dial(now) {
-            let (generation, target) = (dial.generation, dial.target);
-            self.dials.push(Dial::begin(
-                generation,
-                &target,
-                &self.connector,
-                &self.options,
-                &self.target_key,
-            ));
+            self.begin_dial(dial.generation, dial.target, state.bridge.moves_announced());
             has_begun = true;
         }
         has_begun
+    }
+
+    fn begin_dial(&mut self, generation: Generation, whither: Whither, moves: u64) {
+        let course = Course::new(whither, &self.options, &self.target_key, moves);
+        self.dials.push(Dial::begin(generation, course, &self.connector, &self.options));
     }
 
     /// Sees what has come of the dials; whether any has ended.
@@ -302,13 +326,16 @@ impl Owner {
                 continue;
             };
             let dial = self.dials.swap_remove(at);
+            let generation = dial.generation();
+            let course = dial.into_course();
             has_ended = true;
             match result {
-                Ok(dialed) => self.open(dial.generation(), dialed),
+                Ok(dialed) => self.open(generation, course, dialed),
                 Err(error) => {
+                    self.life.dial_failed(&course.whither);
                     let engine = Arc::clone(&self.engine);
                     let mut state = engine.lock();
-                    state.bridge.dial_failed(clock::now(), dial.generation(), error.io_kind());
+                    state.bridge.dial_failed(clock::now(), generation, error.io_kind());
                     state.last_dial_error = Some(Arc::new(error));
                     self.publish(state);
                 }
@@ -317,13 +344,13 @@ impl Owner {
         has_ended
     }
 
-    fn open(&mut self, generation: Generation, dialed: Dialed) {
+    fn open(&mut self, generation: Generation, course: Course, dialed: Dialed) {
         let Dialed { stream, right, handshake } = dialed;
         self.opinion = None;
         let known = handshake.credentials.clone().zip(self.options.provider().cloned());
         self.rotation = known.map(|(known, provider)| rotation(provider, known));
         let peer = stream.peer_addr();
-        self.connections.push(Connection::new(generation, stream, right));
+        self.connections.push(Connection::new(generation, course, stream, right));
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
         state.bridge.set_handshake(handshake);
@@ -356,8 +383,10 @@ impl Owner {
 
     /// Begins to ask a fresh connection.
     fn ask(&mut self, generation: Generation, cx: &mut Context<'_>) {
-        let (connector, key) = (self.connector.clone(), Arc::clone(&self.target_key));
-        self.opinion = Some((generation, opinion::ask(connector, &self.options, key)));
+        let course = self.connections.iter().find(|it| it.generation == generation).map(|it| &it.course);
+        let Some(Course { target, key, .. }) = course.cloned() else { return };
+        let asking = opinion::ask(self.connector.clone(), &self.options, target, key);
+        self.opinion = Some((generation, asking));
         cx.waker().wake_by_ref();
     }
 
@@ -428,11 +457,16 @@ impl Owner {
 
     /// Closes a connection that the bridge has given up or that has ended by itself.
     fn shut(&mut self, mut connection: Connection) {
-        if let Some(right) = connection.right.take() {
-            right.failed();
-        }
+        let right = connection.right.take();
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
+        if let Some(right) = right {
+            right.failed();
+            // One that was given up says nothing about where it would have led.
+            if !state.bridge.is_closed() {
+                self.life.dial_failed(&connection.course.whither);
+            }
+        }
         if state.writer.as_ref().is_some_and(|(generation, _)| *generation == connection.generation) {
             state.writer = None;
         }
@@ -462,12 +496,28 @@ impl Owner {
     /// Callers may write to the connection that serves, and to no other.
     fn show_writer(&self, state: &mut State) {
         let serving = state.bridge.generation();
+        self.show_place(state, serving);
         if state.writer.as_ref().is_some_and(|(generation, _)| *generation == serving) {
             return;
         }
         let connection = self.connections.iter().find(|connection| connection.generation == serving);
         let side = connection.and_then(|connection| connection.stream.write_side());
         state.writer = side.map(|side| (serving, Arc::clone(side)));
+    }
+
+    fn show_place(&self, state: &mut State, serving: Generation) {
+        if state.place.as_ref().is_some_and(|place| place.generation == serving) {
+            return;
+        }
+        let Some(connection) = self.connections.iter().find(|it| it.generation == serving) else { return };
+        let Course { whither, moves, .. } = connection.course.clone();
+        state.place = Some(Place {
+            generation: serving,
+            whither,
+            local: connection.stream.local_addr(),
+            moves,
+            opened_at: clock::now(),
+        });
     }
 
     fn tell(&self, event: Event) {

@@ -8,12 +8,15 @@
 
 use std::future::Future;
 use std::io::{self, IoSlice};
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
+use towline_client_proto::handoff::Target as Whither;
 use towline_client_proto::{
-    Batch, Bridge, Encoder, Error, ErrorKind, Flush, Generation, LostCause, Order, Reply, RoomTicket, Ticket,
+    Batch, Bridge, Encoder, Error, ErrorKind, Flush, Generation, Leaving, LostCause, Order, Reply,
+    RoomTicket, Ticket,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
@@ -41,10 +44,36 @@ pub(crate) struct State {
     pub(crate) owner: Option<Waker>,
     /// When the owner wakes up by itself; `None`: never.
     pub(crate) sleeps_until: Option<Instant>,
+    /// Where the connection that serves, or served last, leads.
+    pub(crate) place: Option<Place>,
     /// Why the last dial failed, if it did.
     pub(crate) last_dial_error: Option<Arc<ConnectError>>,
     /// The owner has gone.
     pub(crate) is_ended: bool,
+}
+
+impl State {
+    /// The announced end of the connection, unless it leads to the successor already.
+    pub(crate) fn leaving(&self) -> Option<&Leaving> {
+        let is_there = |leaving: &Leaving| {
+            leaving.target != Whither::Configured
+                && self.place.as_ref().is_some_and(|place| place.whither == leaving.target)
+        };
+        self.bridge.leaving().filter(|leaving| !is_there(leaving))
+    }
+}
+
+/// Where a connection leads, as far as this process knows.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) generation: Generation,
+    /// As it was chosen.
+    pub(crate) whither: Whither,
+    /// This end's address.
+    pub(crate) local: Option<SocketAddr>,
+    /// How many moves the client had heard of when it was dialled.
+    pub(crate) moves: u64,
+    pub(crate) opened_at: Instant,
 }
 
 impl Engine {
@@ -54,6 +83,7 @@ impl Engine {
             writer: None,
             owner: None,
             sleeps_until: None,
+            place: None,
             last_dial_error: None,
             is_ended: false,
         };

@@ -14,6 +14,9 @@
 
 mod admit;
 mod blocked;
+mod from_now;
+mod guide;
+mod node;
 mod pool;
 
 use std::ops::Deref;
@@ -26,6 +29,7 @@ use crate::client::{Client, Inner, Role};
 
 pub(crate) use admit::Conduct;
 use admit::Taint;
+pub(crate) use guide::Guide;
 pub use pool::LeaseReport;
 pub(crate) use pool::Pool;
 use pool::Taken;
@@ -39,7 +43,7 @@ use pool::Taken;
 /// A lease is one connection and never another: when that is lost, commands that were sent fail with
 /// [`ErrorKind::Lost`](crate::ErrorKind::Lost), those that were not with
 /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable), and nothing is repeated, because what was watched or
-/// selected is gone. Take a new lease then.
+/// selected is gone. Take a new lease then. [`is_moving`](Self::is_moving) says that it will come to that soon.
 ///
 /// When it is dropped, the connection goes back to the client's pool: at once if it is as it was, after `DISCARD` and
 /// `UNWATCH` if keys were watched or a transaction was begun. A connection that was changed otherwise, on which a blocked
@@ -79,6 +83,10 @@ use pool::Taken;
 ///   connection is used again once the reply has come, and closed if it does not. An element that was popped at that
 ///   very moment is lost to the caller; [`LeaseReport::replies_lost`] counts such replies. Use `BLMOVE` or consumer
 ///   groups where that must not happen. A deadline that passes is treated in the same way.
+/// * **A server that moves.** The command is ended at its server at a drawn moment of the announced window, and issued
+///   again at the successor with the time that is left; the caller does not notice. On a lease, which does not move, a
+///   command that the server releases fails with [`LostCause::Planned`](crate::LostCause::Planned) and
+///   [`Sent::No`](crate::Sent::No).
 /// * **A lost connection.** A command that was not sent is sent on another one. What pops may have run and is not
 ///   repeated. `XREAD` is, with the time that remains, unless it asks for what comes after now (`$`): what came in
 ///   between would be missed.
@@ -92,6 +100,22 @@ impl Lease {
     fn new(taken: Taken) -> Self {
         let inner = Arc::new(Inner::leased(taken.pool(), taken.running()));
         Self { client: Client { inner }, taken: Some(taken) }
+    }
+}
+
+impl Lease {
+    /// Whether the server has said that it will close this connection, because its endpoint moves. What was begun may be
+    /// finished here until [`moving_until`](Self::moving_until); what takes longer had better begin again on a new lease.
+    /// The event [`MaintenanceEvent::Leaving`](crate::MaintenanceEvent) of [`Client::events`] tells the same as it
+    /// happens.
+    pub fn is_moving(&self) -> bool {
+        self.client.inner.engine.lock().leaving().is_some()
+    }
+
+    /// When the server closes this connection, if it has said so.
+    pub fn moving_until(&self) -> Option<std::time::Instant> {
+        let until = self.client.inner.engine.lock().leaving().map(|leaving| leaving.until);
+        until.map(crate::clock::wall)
     }
 }
 

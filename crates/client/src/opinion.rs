@@ -19,20 +19,22 @@ use crate::transport::{ConnectError, Connector, DialStage, Stream, Target};
 /// Ends with what was found; `None` if it says nothing about the server.
 pub(crate) type Asking = Pin<Box<dyn Future<Output = Option<Opinion>> + Send>>;
 
-/// Asks. The answer is there before the patience with the silent connection ends.
-pub(crate) fn ask(connector: Connector, options: &ConnectOptions, key: Arc<str>) -> Asking {
+/// Asks at `target`, where the silent connection leads. The answer is there before the patience with that one ends.
+/// `key` is the name under which dials to the target are admitted.
+pub(crate) fn ask(connector: Connector, options: &ConnectOptions, target: Target, key: Arc<str>) -> Asking {
     let liveness = options.liveness_config();
     let asked_after = liveness.second_opinion.map_or(liveness.silence_max, |second| second.ask_after);
     // Three quarters of what is left, so that the answer is there in time; and never longer than a dial may take.
     let left = liveness.silence_max.saturating_sub(asked_after);
     let time = (left - left / 4).min(options.dial_timeout());
-    let target = options.target().clone();
-    Box::pin(async move { find_out(&connector, &target, &key, time).await })
+    let identity = options.target().clone();
+    Box::pin(async move { find_out(&connector, &target, &identity, &key, time).await })
 }
 
 async fn find_out(
     connector: &Connector,
     target: &Target,
+    identity: &Target,
     key: &Arc<str>,
     time: std::time::Duration,
 ) -> Option<Opinion> {
@@ -40,7 +42,8 @@ async fn find_out(
     // A `time` beyond the clock's reach: its half is not.
     let deadline = now.checked_add(time).unwrap_or(now);
     let right = timeout_at(deadline, Dialing::of_process().right(key)).await.ok()?.ok()?;
-    let stream = match connector.connect(target, deadline.saturating_duration_since(Instant::now())).await {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let stream = match connector.connect_as(target, identity, left).await {
         Ok(stream) => stream,
         // The kernel of the peer has accepted it, so it lives.
         Err(ConnectError::Timeout { stage: DialStage::Tls, .. }) => return Some(Opinion::Busy),

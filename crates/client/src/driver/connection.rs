@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use towline_client_proto::{Batch, Generation};
 use towline_resp::frame::{Decoder, Frame, FrameError};
 
+use super::dial::Course;
 use crate::dialing::DialRight;
 use crate::engine::{Written, write_batch};
 use crate::transport::Stream;
@@ -33,6 +34,8 @@ pub(super) const FRAMES_MAX: usize = 512;
 /// One open connection.
 pub(super) struct Connection {
     pub(super) generation: Generation,
+    /// Where it was dialled.
+    pub(super) course: Course,
     pub(super) stream: Stream,
     pub(super) buffer: BytesMut,
     pub(super) decoder: Decoder,
@@ -48,9 +51,10 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    pub(super) fn new(generation: Generation, stream: Stream, right: DialRight) -> Self {
+    pub(super) fn new(generation: Generation, course: Course, stream: Stream, right: DialRight) -> Self {
         Self {
             generation,
+            course,
             stream,
             buffer: BytesMut::new(),
             decoder: Decoder::default(),

@@ -22,6 +22,38 @@ use crate::transport::{ConnectError, Connector, Stream, Target};
 /// shorter.
 const HANDSHAKE_TIME_MIN: Duration = Duration::from_millis(500);
 
+/// Where a dial leads.
+#[derive(Debug, Clone)]
+pub(super) struct Course {
+    /// As the server or the user named it.
+    pub(super) whither: Whither,
+    pub(super) target: Target,
+    /// The name under which dials to it are admitted.
+    pub(super) key: Arc<str>,
+    /// How many moves the client had heard of when it was dialled.
+    pub(super) moves: u64,
+}
+
+impl Course {
+    /// The way to `whither`. `configured_key` is the name under which dials to the configured target are admitted.
+    pub(super) fn new(
+        whither: Whither,
+        options: &ConnectOptions,
+        configured_key: &Arc<str>,
+        moves: u64,
+    ) -> Self {
+        let (target, key) = match &whither {
+            Whither::Named(address) => {
+                let target = Target::tcp(&*address.host, address.port);
+                let key = target.to_string().into();
+                (target, key)
+            }
+            Whither::Configured => (options.target().clone(), Arc::clone(configured_key)),
+        };
+        Self { whither, target, key, moves }
+    }
+}
+
 /// What a dial yields.
 pub(super) struct Dialed {
     pub(super) stream: Stream,
@@ -32,29 +64,26 @@ pub(super) struct Dialed {
 /// A dial under way. Dropping it gives it up.
 pub(super) struct Dial {
     generation: Generation,
+    course: Course,
     attempt: Pin<Box<dyn Future<Output = Result<Dialed, ConnectError>> + Send>>,
 }
 
 impl Dial {
-    /// Begins to dial for connection `generation`. `key` is the name under which dials to the configured target are
-    /// admitted.
+    /// Begins to dial for connection `generation`.
     pub(super) fn begin(
         generation: Generation,
-        whither: &Whither,
+        course: Course,
         connector: &Connector,
         options: &ConnectOptions,
-        key: &Arc<str>,
     ) -> Self {
-        let (target, key) = match whither {
-            Whither::Named(address) => {
-                let target = Target::tcp(&*address.host, address.port);
-                let key = target.to_string().into();
-                (target, key)
-            }
-            Whither::Configured => (options.target().clone(), Arc::clone(key)),
-        };
+        let (key, target) = (Arc::clone(&course.key), course.target.clone());
         let attempt = attempt(key, connector.clone(), options.clone(), target);
-        Self { generation, attempt: Box::pin(attempt) }
+        Self { generation, course, attempt: Box::pin(attempt) }
+    }
+
+    /// Where it leads.
+    pub(super) fn into_course(self) -> Course {
+        self.course
     }
 
     pub(super) const fn generation(&self) -> Generation {

@@ -1,14 +1,17 @@
 //! The life of a blocking command.
 //!
-//! Owns its time, its repetition on another connection, and what happens when its caller gives it up. Does not own
-//! the connections ([`super::pool`]).
+//! Owns its time, its repetition on another connection, its leaving of a connection whose server moves, and what happens
+//! when its caller gives it up. Does not own the connections ([`super::pool`]), nor the way to a blocked command's
+//! server ([`super::node`]).
 
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use towline_client_proto::{
-    Error, ErrorKind, Flags, LivenessConfig, LostCause, Order, Reply, Sent, ServerClass, Ticket,
+    Error, ErrorKind, Flags, Leaving, LivenessConfig, LostCause, Order, Reply, Sent, ServerClass, Ticket,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant as EngineInstant;
@@ -16,6 +19,8 @@ use towline_spec::SideEffect;
 
 use super::Pool;
 use super::admit::{Conduct, Taint};
+use super::from_now::{from_last, reads_from_now};
+use super::node::{Aside, Node};
 use super::pool::{Taken, kill, within};
 use crate::client::{Client, Role};
 use crate::clock;
@@ -24,6 +29,13 @@ use crate::engine::Engine;
 
 /// A command is sent this often at most, as on a shared connection.
 const ATTEMPTS_MAX: u32 = 16;
+
+/// A command leaves this many connections at most because their servers move. With the waits between them that is more
+/// than half a minute of connections that are told to go as soon as they are there.
+const MOVES_MAX: u32 = 64;
+
+/// A connection that was left after less than this was of no use: the next one has to wait.
+const STAY_MIN: Duration = Duration::from_secs(1);
 
 /// The first and the longest wait before it is sent again, as on a shared connection.
 const REPEAT_WAIT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -60,9 +72,9 @@ impl Terms {
         Self { ends_at, block_ends_at, take_time: cmd.options().deadline.unwrap_or(command_timeout) }
     }
 
-    /// When to stop waiting for a connection.
-    fn take_until(&self) -> Option<Instant> {
-        let limit = Instant::now().checked_add(self.take_time);
+    /// When to stop waiting for a connection: after `least` at the earliest, if there is no other end.
+    fn take_until(&self, least: Duration) -> Option<Instant> {
+        let limit = Instant::now().checked_add(self.take_time.max(least));
         match (self.ends_at, limit) {
             (Some(end), Some(limit)) => Some(end.min(limit)),
             (end, limit) => end.or(limit),
@@ -72,6 +84,11 @@ impl Terms {
     /// The block time of a repetition.
     fn block_left(&self) -> Option<Duration> {
         self.block_ends_at.map(|at| at.saturating_duration_since(Instant::now()))
+    }
+
+    /// Whether the server may have ended the command by its block time.
+    fn is_block_over(&self) -> bool {
+        self.block_left().is_some_and(|left| left.is_zero())
     }
 }
 
@@ -90,83 +107,154 @@ impl Client {
         }
         let terms = Terms::new(cmd, block, self.inner.command_timeout);
         match &self.inner.role {
-            Role::Shared(pool) => run(pool, cmd, effect, block, terms).await,
+            Role::Shared(pool) => Run::new(pool, cmd, effect, block, terms).finish().await,
             Role::Leased(conduct) => {
                 let engine = Arc::clone(&self.inner.engine);
                 let place = Place::Lease(conduct);
-                Blocked::send(conduct.pool(), engine, place, cmd, effect, block)?.outcome(terms.ends_at).await
+                let blocked = Blocked::send(conduct.pool(), engine, place, cmd, effect, block)?;
+                match blocked.outcome(terms).await? {
+                    Answer::Reply(frame) => Ok(frame),
+                    // There is no other connection for it, and null would say that nothing came in its time.
+                    Answer::Released(_) => Err(released()),
+                }
             }
         }
     }
 }
 
-/// Sends a command on leased connections until it is answered or must not be sent again.
-async fn run(
-    pool: &Arc<Pool>,
-    cmd: &Cmd,
+/// It ran no further than to its wait, so the same call may be made again.
+fn released() -> Error {
+    Error::new(ErrorKind::Lost(LostCause::Planned), Sent::No)
+}
+
+/// A command on leased connections, until it is answered or must not be sent again.
+struct Run<'a> {
+    pool: &'a Arc<Pool>,
+    /// As it was given, or with what has become known since.
+    cmd: Cmd,
     effect: SideEffect,
     block: BlockTime,
     terms: Terms,
-) -> Result<Frame, Error> {
-    let mut attempt = 1;
-    let mut wait = REPEAT_WAIT.0;
-    loop {
-        let outcome = async {
-            let taken = pool.take(terms.take_until()).await?;
-            let engine = Arc::clone(&taken.running().engine);
-            let left = if attempt > 1 { terms.block_left() } else { None };
-            let blocked = match left {
-                None => Blocked::send(pool, engine, Place::Own(taken), cmd, effect, block)?,
-                Some(left) => {
-                    let shorter = cmd.with_block_time(left);
-                    Blocked::send(pool, engine, Place::Own(taken), &shorter, effect, BlockTime::AtMost(left))?
+    /// The place of the connection that it has left.
+    permit: Option<OwnedSemaphorePermit>,
+    /// How often it was sent again after a fault.
+    repeats: u32,
+    /// How many connections it has left because their servers move.
+    moves: u32,
+}
+
+impl<'a> Run<'a> {
+    fn new(pool: &'a Arc<Pool>, cmd: &Cmd, effect: SideEffect, block: BlockTime, terms: Terms) -> Self {
+        Self { pool, cmd: cmd.clone(), effect, block, terms, permit: None, repeats: 0, moves: 0 }
+    }
+
+    async fn finish(mut self) -> Result<Frame, Error> {
+        let mut wait = REPEAT_WAIT.0;
+        loop {
+            let begun = Instant::now();
+            let error = match self.attempt().await {
+                Ok(Answer::Reply(frame)) => return Ok(frame),
+                Ok(Answer::Released(permit)) => {
+                    self.permit = permit;
+                    self.moves += 1;
+                    self.pool.note_released();
+                    if self.moves >= MOVES_MAX || reads_from_now(&self.cmd) {
+                        return Err(released());
+                    }
+                    if begun.elapsed() >= STAY_MIN || self.moves == 1 {
+                        wait = REPEAT_WAIT.0;
+                        continue;
+                    }
+                    released()
                 }
+                Err(error) if self.may_repeat(&error) && self.repeats + 1 < ATTEMPTS_MAX => {
+                    self.repeats += 1;
+                    error
+                }
+                Err(error) => return Err(error),
             };
-            blocked.outcome(terms.ends_at).await
-        };
-        match outcome.await {
-            Err(error) if attempt < ATTEMPTS_MAX && may_repeat(cmd, effect, &error) => {
-                let pause = tokio::time::sleep(wait);
-                if within(terms.ends_at, pause).await.is_none() {
-                    return Err(error);
-                }
-                attempt += 1;
-                wait = (wait * 2).min(REPEAT_WAIT.1);
+            if within(self.terms.ends_at, tokio::time::sleep(wait)).await.is_none() {
+                return Err(error);
             }
-            outcome => return outcome,
+            wait = (wait * 2).min(REPEAT_WAIT.1);
+        }
+    }
+
+    /// Sends it once.
+    async fn attempt(&mut self) -> Result<Answer, Error> {
+        let is_first = self.repeats == 0 && self.moves == 0;
+        let taken = match self.permit.take() {
+            Some(permit) => {
+                // A move may take longer than a dial.
+                let relaxed = self.pool.options().engine_config().windows.relaxed;
+                self.pool.connect(permit, self.terms.take_until(relaxed)).await?
+            }
+            None => self.pool.take(self.terms.take_until(Duration::ZERO)).await?,
+        };
+        let engine = Arc::clone(&taken.running().engine);
+        self.settle_now(&engine).await;
+        let left = if is_first { None } else { self.terms.block_left() };
+        let blocked = match left {
+            None => Blocked::send(self.pool, engine, Place::Own(taken), &self.cmd, self.effect, self.block)?,
+            Some(left) => {
+                let shorter = self.cmd.with_block_time(left);
+                let block = BlockTime::AtMost(left);
+                Blocked::send(self.pool, engine, Place::Own(taken), &shorter, self.effect, block)?
+            }
+        };
+        blocked.outcome(self.terms).await
+    }
+
+    /// On a connection that may be told to move, a read of what comes after now begins at a known entry: it can be
+    /// issued again then. If the server does not name one, it is sent as it is.
+    async fn settle_now(&mut self, engine: &Engine) {
+        if self.effect != SideEffect::ReadOnly || !reads_from_now(&self.cmd) {
+            return;
+        }
+        let may_move = engine.lock().bridge.info().is_some_and(|info| info.has_maintenance);
+        if !may_move {
+            return;
+        }
+        let limit = clock::now() + self.pool.options().default_command_timeout();
+        let settled = from_last(engine, &self.cmd, limit);
+        if let Some(Ok(cmd)) = within(self.terms.ends_at, settled).await {
+            self.cmd = cmd;
+        }
+    }
+
+    /// Whether another attempt does no harm and may help.
+    fn may_repeat(&self, error: &Error) -> bool {
+        let is_allowed = self.cmd.options().retry != RetryChoice::Never;
+        match (error.kind(), error.sent()) {
+            // On connections that did not come about the policy, the dial's time or the handshake have the last word.
+            (ErrorKind::Lost(_), Sent::No) => true,
+            (ErrorKind::Lost(_) | ErrorKind::Protocol(_), Sent::Maybe) => {
+                is_allowed && self.effect == SideEffect::ReadOnly && !reads_from_now(&self.cmd)
+            }
+            (ErrorKind::Server(answer), _) => {
+                is_allowed
+                    && matches!(
+                        answer.class(),
+                        ServerClass::Loading
+                            | ServerClass::ScriptBusy
+                            | ServerClass::ClusterDown
+                            | ServerClass::TryAgain
+                            | ServerClass::MasterDown
+                            | ServerClass::NoReplicas
+                    )
+            }
+            _ => false,
         }
     }
 }
 
-/// Whether another attempt does no harm and may help.
-fn may_repeat(cmd: &Cmd, effect: SideEffect, error: &Error) -> bool {
-    let is_allowed = cmd.options().retry != RetryChoice::Never;
-    match (error.kind(), error.sent()) {
-        // On connections that did not come about the policy, the dial's time or the handshake have the last word.
-        (ErrorKind::Lost(_), Sent::No) => true,
-        (ErrorKind::Lost(_) | ErrorKind::Protocol(_), Sent::Maybe) => {
-            is_allowed && effect == SideEffect::ReadOnly && !reads_from_now(cmd)
-        }
-        (ErrorKind::Server(answer), _) => {
-            is_allowed
-                && matches!(
-                    answer.class(),
-                    ServerClass::Loading
-                        | ServerClass::ScriptBusy
-                        | ServerClass::ClusterDown
-                        | ServerClass::TryAgain
-                        | ServerClass::MasterDown
-                        | ServerClass::NoReplicas
-                )
-        }
-        _ => false,
-    }
-}
-
-/// Whether a read asks for what comes after the moment at which it arrives: a second one would miss what came between.
-fn reads_from_now(cmd: &Cmd) -> bool {
-    let mut args = cmd.args();
-    args.any(|arg| arg.eq_ignore_ascii_case(b"streams")) && args.any(|arg| arg == b"$")
+/// What came of a command on one connection.
+enum Answer {
+    /// The caller's reply.
+    Reply(Frame),
+    /// It was ended because the connection ends, and not by what it waited for: nothing came of it. With the place of
+    /// the connection, if it was the command's own.
+    Released(Option<OwnedSemaphorePermit>),
 }
 
 /// Where a command blocks.
@@ -210,26 +298,128 @@ impl<'p> Blocked<'p> {
         Ok(Self { pool, engine, place: Some(place), ticket, effect })
     }
 
-    async fn outcome(mut self, ends_at: Option<Instant>) -> Result<Frame, Error> {
-        let Some(ticket) = self.ticket else { return Ok(Frame::Null) };
+    async fn outcome(mut self, terms: Terms) -> Result<Answer, Error> {
+        let Some(ticket) = self.ticket else { return Ok(Answer::Reply(Frame::Null)) };
         let engine = Arc::clone(&self.engine);
-        let outcome = std::future::poll_fn(|cx| engine.poll_outcome(ticket, cx));
-        let outcome = match within(ends_at, outcome).await {
-            Some(outcome) => outcome,
-            None => {
-                let now = clock::now();
-                let error = engine.lock().bridge.explain(now, ticket, ErrorKind::Deadline);
-                if error.sent() != Sent::Answered {
-                    // Dropping `self` ends the command at the server.
-                    return Err(error);
+        let mut told = None;
+        let mut leave_at = None;
+        let mut aside = None;
+        let outcome = loop {
+            let is_told = told.is_some();
+            let news = std::future::poll_fn(|cx| poll_news(&engine, ticket, is_told, cx));
+            match within(earliest(terms.ends_at, leave_at), news).await {
+                Some(News::Outcome(outcome)) => break outcome,
+                Some(News::Leaving(leaving)) => {
+                    self.pool.guide().note(&leaving);
+                    // The holder of a lease says when to go.
+                    if matches!(self.place, Some(Place::Own(_))) {
+                        leave_at = Some(clock::wall(leaving.leave_at).into());
+                        // All that leave one server share it, so it lasts until the last of them has left.
+                        let peer = engine.lock().bridge.peer();
+                        aside = peer.map(|peer| self.pool.aside(peer));
+                    }
+                    told = Some(leaving);
                 }
-                // It came in this very moment.
-                std::future::poll_fn(|cx| engine.poll_outcome(ticket, cx)).await
+                None if terms.ends_at.is_some_and(|end| end <= Instant::now()) => {
+                    let now = clock::now();
+                    let error = engine.lock().bridge.explain(now, ticket, ErrorKind::Deadline);
+                    if error.sent() != Sent::Answered {
+                        // Dropping `self` ends the command at the server.
+                        return Err(error);
+                    }
+                    // It came in this very moment.
+                    break std::future::poll_fn(|cx| engine.poll_outcome(ticket, cx)).await;
+                }
+                None => {
+                    let Some(Leaving { until, .. }) = told else { continue };
+                    let released = self.leave(ticket, &mut aside, clock::wall(until).into());
+                    if let Some(Some(outcome)) = within(terms.ends_at, released).await {
+                        break outcome;
+                    }
+                    // The server has the next word, at the end of its window.
+                    leave_at = None;
+                }
             }
         };
         self.ticket = None;
         set_patience(self.pool, &self.engine, None);
-        outcome.map(one).map_err(lost)
+        let frame = outcome.map(one).map_err(lost)?;
+        let is_leaving = || told.is_some() || engine.lock().leaving().is_some();
+        if !frame.is_null() || terms.is_block_over() || !is_leaving() {
+            return Ok(Answer::Reply(frame));
+        }
+        Ok(Answer::Released(match self.place.take() {
+            Some(Place::Own(taken)) => Some(taken.vacate()),
+            _ => None,
+        }))
+    }
+
+    /// Has the command ended at its server, until its outcome is there; `None` if that could not be said before `until`.
+    async fn leave(
+        &self,
+        ticket: Ticket,
+        aside: &mut Option<Arc<Aside>>,
+        until: Instant,
+    ) -> Option<Result<Reply, Error>> {
+        let outcome = std::future::poll_fn(|cx| self.engine.poll_outcome(ticket, cx));
+        let ended = async {
+            end_block(self.pool, &self.engine, ticket, aside, until).await;
+            tokio::time::sleep_until(until).await;
+        };
+        tokio::select! {
+            biased;
+            outcome = outcome => Some(outcome),
+            () = ended => None,
+        }
+    }
+}
+
+/// What a blocked command waits for.
+enum News {
+    Outcome(Result<Reply, Error>),
+    /// Its connection will end.
+    Leaving(Leaving),
+}
+
+fn poll_news(engine: &Engine, ticket: Ticket, is_told: bool, cx: &Context<'_>) -> Poll<News> {
+    // The waker is left before the look at the announcement, which wakes it.
+    if let Poll::Ready(outcome) = engine.poll_outcome(ticket, cx) {
+        return Poll::Ready(News::Outcome(outcome));
+    }
+    if is_told {
+        return Poll::Pending;
+    }
+    match engine.lock().leaving() {
+        Some(leaving) => Poll::Ready(News::Leaving(leaving.clone())),
+        None => Poll::Pending,
+    }
+}
+
+fn earliest(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
+    one.into_iter().chain(other).min()
+}
+
+/// Says `CLIENT UNBLOCK` for a command that leaves its connection, until the server has ended it or the time is over.
+async fn end_block(
+    pool: &Pool,
+    engine: &Engine,
+    ticket: Ticket,
+    aside: &mut Option<Arc<Aside>>,
+    until: Instant,
+) {
+    let mut pause = UNBLOCK_PAUSE.0;
+    while Instant::now() < until {
+        if let Some(node) = node_if_next(engine, ticket) {
+            let Some(node) = node else { return };
+            match pool.unblock(&node, aside, until).await {
+                Ok(true) => return,
+                // It has not arrived there yet, or is answered already.
+                Ok(false) => {}
+                Err(_) => pause = UNBLOCK_PAUSE.1,
+            }
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(UNBLOCK_PAUSE.1);
     }
 }
 
@@ -317,19 +507,18 @@ async fn unblock(pool: &Pool, engine: &Engine, ticket: Ticket) -> Ended {
     let give_up = Instant::now() + patience;
     let mut pause = UNBLOCK_PAUSE.0;
     let mut ended = Ended::Withdrawn;
+    let mut aside: Option<Arc<Aside>> = None;
     while Instant::now() < give_up {
         let mut next = (Instant::now() + pause).min(give_up);
         // On a lease another command may be ahead of it, and that one is wanted.
-        if let Some(id) = id_if_next(engine, ticket) {
+        if let Some(node) = node_if_next(engine, ticket) {
             ended = Ended::No;
-            let Some(id) = id else { break };
-            let id = id.to_string();
-            let args: [&[u8]; 4] = [b"CLIENT", b"UNBLOCK", id.as_bytes(), b"TIMEOUT"];
-            match pool.say(&args, give_up.duration_since(Instant::now())).await {
+            let Some(node) = node else { break };
+            match pool.unblock(&node, &mut aside, give_up).await {
                 // It was blocked and is no more: the reply is on its way.
-                Ok(Reply::One(Frame::Integer(1))) => next = give_up,
+                Ok(true) => next = give_up,
                 // It has not arrived yet, or is answered already.
-                Ok(_) => next = (Instant::now() + pause).min(give_up),
+                Ok(false) => next = (Instant::now() + pause).min(give_up),
                 Err(_) => break,
             }
         }
@@ -345,8 +534,8 @@ async fn unblock(pool: &Pool, engine: &Engine, ticket: Ticket) -> Ended {
     ended
 }
 
-/// If the command's reply is the next to come: the connection's number at the server, where it is known.
-fn id_if_next(engine: &Engine, ticket: Ticket) -> Option<Option<i64>> {
-    let state = engine.lock();
-    state.bridge.is_next(ticket).then(|| state.bridge.info().and_then(|info| info.client_id))
+/// If the command's reply is the next to come: where its connection is, if that is known.
+fn node_if_next(engine: &Engine, ticket: Ticket) -> Option<Option<Node>> {
+    let is_next = engine.lock().bridge.is_next(ticket);
+    is_next.then(|| Node::of(engine))
 }

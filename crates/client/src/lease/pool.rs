@@ -2,6 +2,8 @@
 //!
 //! Owns how many there are, who gets one next, and which of them go. Does not own what is sent on them.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -14,6 +16,8 @@ use towline_client_proto::{
 };
 use towline_spec::SideEffect;
 
+use super::guide::Guide;
+use super::node::{Aside, Node};
 use crate::client::Running;
 use crate::clock;
 use crate::driver::Life;
@@ -30,6 +34,8 @@ pub(crate) struct Pool {
     runtime: Handle,
     /// The shared connection's engine.
     shared: Arc<Engine>,
+    /// Where new connections lead.
+    guide: Arc<Guide>,
     pubsub: Arc<Hub>,
     /// One for each connection that is taken. Waiters get them in the order in which they came.
     permits: Arc<Semaphore>,
@@ -41,6 +47,8 @@ struct State {
     idle: Vec<Idle>,
     /// The client's own policy: whether to wait while nothing is connected.
     policy: Box<dyn BacklogPolicy>,
+    /// Connections to addresses that the shared one has left, as long as somebody uses them.
+    asides: BTreeMap<SocketAddr, Weak<Aside>>,
     has_reaper: bool,
     is_closed: bool,
     totals: Totals,
@@ -56,6 +64,7 @@ struct Totals {
     opened: u64,
     unblocked: u64,
     replies_lost: u64,
+    released: u64,
 }
 
 /// What the leased connections of a client are doing; see [`Client::lease_report`](crate::Client::lease_report).
@@ -75,6 +84,9 @@ pub struct LeaseReport {
     /// Replies with data that nobody got so far, because their commands had been given up: popped elements are gone
     /// with them.
     pub replies_lost: u64,
+    /// Blocked commands that had to leave their connection, because its server said that it moves, and were issued again
+    /// on another one so far. Their callers do not notice.
+    pub released: u64,
 }
 
 /// Work waits for the first connection and for no other.
@@ -104,6 +116,7 @@ impl Pool {
     ) -> Arc<Self> {
         let state = State {
             idle: Vec::new(),
+            asides: BTreeMap::new(),
             policy: options.policy(),
             has_reaper: false,
             is_closed: false,
@@ -112,6 +125,7 @@ impl Pool {
         Arc::new(Self {
             connector,
             runtime: Handle::current(),
+            guide: Arc::new(Guide::new(Arc::clone(&shared))),
             shared,
             pubsub,
             permits: Arc::new(Semaphore::new(options.leased_bound())),
@@ -129,6 +143,14 @@ impl Pool {
         &self.pubsub
     }
 
+    pub(super) fn guide(&self) -> &Guide {
+        &self.guide
+    }
+
+    pub(super) const fn connector(&self) -> &Connector {
+        &self.connector
+    }
+
     pub(super) const fn runtime(&self) -> &Handle {
         &self.runtime
     }
@@ -140,16 +162,24 @@ impl Pool {
 
     /// Takes a connection that is ready, until a time if there is one. First come, first served.
     pub(super) async fn take(self: &Arc<Self>, until: Option<Instant>) -> Result<Taken, Error> {
-        let permit = match within(until, Arc::clone(&self.permits).acquire_owned()).await {
-            Some(Ok(permit)) => permit,
-            Some(Err(_)) => return Err(Error::new(ErrorKind::Closed, Sent::No)),
+        match within(until, Arc::clone(&self.permits).acquire_owned()).await {
+            Some(Ok(permit)) => self.connect(permit, until).await,
+            Some(Err(_)) => Err(Error::new(ErrorKind::Closed, Sent::No)),
             None => {
                 let leased_max = self.options.leased_bound();
-                return Err(Error::new(ErrorKind::LeasesTaken { leased_max }, Sent::No));
+                Err(Error::new(ErrorKind::LeasesTaken { leased_max }, Sent::No))
             }
-        };
+        }
+    }
+
+    /// As [`Pool::take`], for who has a place already.
+    pub(super) async fn connect(
+        self: &Arc<Self>,
+        permit: OwnedSemaphorePermit,
+        until: Option<Instant>,
+    ) -> Result<Taken, Error> {
         let running = self.reuse_or_open()?;
-        let taken = Taken { pool: Arc::clone(self), running: Some(running), _permit: permit };
+        let taken = Taken { pool: Arc::clone(self), running: Some(running), permit: Some(permit) };
         let running = taken.running();
         let mut reason = None;
         let connected = Running::connected(&running.engine, &running.events, |failure| {
@@ -176,7 +206,7 @@ impl Pool {
         }
         let mut opening = None;
         while let Some(Idle { running, .. }) = state.idle.pop() {
-            match condition(&running) {
+            match self.condition(&running) {
                 Condition::Ready => {
                     state.idle.extend(opening);
                     return Ok(running);
@@ -184,7 +214,7 @@ impl Pool {
                 Condition::Opening if opening.is_none() => {
                     opening = Some(Idle { running, since: Instant::now() });
                 }
-                Condition::Opening | Condition::Ended => ended.push(running),
+                Condition::Opening | Condition::Leaving | Condition::Ended => ended.push(running),
             }
         }
         if let Some(Idle { running, .. }) = opening {
@@ -194,7 +224,8 @@ impl Pool {
         state.totals.opened += 1;
         drop(state);
         let _context = self.runtime.enter();
-        Running::start(&self.options, self.connector.clone(), Life::OneConnection)
+        let life = Life::OneConnection(Arc::clone(&self.guide));
+        Running::start(&self.options, self.connector.clone(), life)
             .map_err(|error| Error::misuse(error.to_string()))
     }
 
@@ -219,7 +250,8 @@ impl Pool {
     }
 
     fn give_back(self: &Arc<Self>, running: Running) {
-        if condition(&running) == Condition::Ended || !running.engine.lock().bridge.is_idle() {
+        let has_time = matches!(self.condition(&running), Condition::Ready | Condition::Opening);
+        if !has_time || !running.engine.lock().bridge.is_idle() {
             return end(running);
         }
         running.engine.lock().bridge.set_liveness(*self.options.liveness_config());
@@ -240,7 +272,8 @@ impl Pool {
         let now = Instant::now();
         let mut state = self.lock();
         let (old, idle): (Vec<_>, Vec<_>) = std::mem::take(&mut state.idle).into_iter().partition(|idle| {
-            now.duration_since(idle.since) >= idle_max || condition(&idle.running) == Condition::Ended
+            now.duration_since(idle.since) >= idle_max
+                || matches!(self.condition(&idle.running), Condition::Leaving | Condition::Ended)
         });
         state.idle = idle;
         let next = state.idle.iter().filter_map(|idle| idle.since.checked_add(idle_max)).min();
@@ -263,7 +296,7 @@ impl Pool {
     pub(super) fn report(&self) -> LeaseReport {
         let state = self.lock();
         let leased_max = self.options.leased_bound();
-        let Totals { opened, unblocked, replies_lost } = state.totals;
+        let Totals { opened, unblocked, replies_lost, released } = state.totals;
         LeaseReport {
             leased_max,
             taken: leased_max - self.permits.available_permits().min(leased_max),
@@ -271,7 +304,36 @@ impl Pool {
             opened,
             unblocked,
             replies_lost,
+            released,
         }
+    }
+
+    /// A blocked command leaves its connection for another one.
+    pub(super) fn note_released(&self) {
+        self.lock().totals.released += 1;
+    }
+
+    /// The connection to an address that the shared one has left: the one that others use, or one that is to be made.
+    pub(super) fn aside(&self, address: SocketAddr) -> Arc<Aside> {
+        let mut state = self.lock();
+        state.asides.retain(|_, aside| aside.strong_count() > 0);
+        if let Some(aside) = state.asides.get(&address).and_then(Weak::upgrade) {
+            return aside;
+        }
+        let aside = Arc::new(Aside::new(address));
+        state.asides.insert(address, Arc::downgrade(&aside));
+        aside
+    }
+
+    /// It does not work: the next that is asked for is another one.
+    pub(super) fn forget_aside(&self, aside: &Arc<Aside>) {
+        self.lock().asides.retain(|_, known| !std::ptr::eq(known.as_ptr(), Arc::as_ptr(aside)));
+    }
+
+    /// Whether the shared connection leads to the same process as the one at `node`.
+    pub(super) fn shares(&self, node: &Node) -> bool {
+        let state = self.shared.lock();
+        state.bridge.peer() == node.peer() && state.bridge.moves_announced() == node.moves()
     }
 
     /// A command that was given up has its reply.
@@ -301,7 +363,7 @@ async fn reap(pool: Weak<Pool>) {
     }
 }
 
-async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
+pub(super) async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
     let order = Order {
         effect: SideEffect::Admin,
         replies: 1,
@@ -318,16 +380,26 @@ enum Condition {
     Ready,
     /// Its first connection is not there yet.
     Opening,
+    /// Its server has said that it will end.
+    Leaving,
     Ended,
 }
 
-fn condition(running: &Running) -> Condition {
-    let state = running.engine.lock();
-    match state.bridge.link_state() {
-        _ if state.is_ended => Condition::Ended,
-        LinkState::Up => Condition::Ready,
-        _ if state.bridge.counters().connections == 0 => Condition::Opening,
-        _ => Condition::Ended,
+impl Pool {
+    fn condition(&self, running: &Running) -> Condition {
+        let state = running.engine.lock();
+        match state.bridge.link_state() {
+            _ if state.is_ended => Condition::Ended,
+            LinkState::Up => match state.leaving() {
+                None => Condition::Ready,
+                Some(leaving) => {
+                    self.guide.note(leaving);
+                    Condition::Leaving
+                }
+            },
+            _ if state.bridge.counters().connections == 0 => Condition::Opening,
+            _ => Condition::Ended,
+        }
     }
 }
 
@@ -360,7 +432,8 @@ pub(super) struct Taken {
     pool: Arc<Pool>,
     /// Present until it is dropped.
     running: Option<Running>,
-    _permit: OwnedSemaphorePermit,
+    /// Present until it is dropped.
+    permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Taken {
@@ -375,6 +448,12 @@ impl Taken {
     /// Whether nothing is owed on it.
     pub(super) fn is_at_rest(&self) -> bool {
         self.running().engine.lock().bridge.is_idle()
+    }
+
+    /// Gives it back, and keeps the place of one that is taken.
+    pub(super) fn vacate(mut self) -> OwnedSemaphorePermit {
+        self.running.take().into_iter().for_each(|running| self.pool.give_back(running));
+        self.permit.take().expect("invariant: it is there until the drop")
     }
 
     /// Closes it.

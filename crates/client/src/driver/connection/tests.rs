@@ -1,8 +1,11 @@
 //! Cases that need the inside of a connection.
 
 use super::*;
+use crate::options::ConnectOptions;
 use std::future::poll_fn;
+use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
+use towline_client_proto::handoff::Target as Whither;
 
 #[tokio::test]
 async fn a_large_body_gets_a_buffer_that_never_grows() {
@@ -14,8 +17,10 @@ async fn a_large_body_gets_a_buffer_that_never_grows() {
         far.write_all(&vec![b'x'; BODY]).await.unwrap();
         far.write_all(b"\r\n").await.unwrap();
     });
+    let options = "redis://a:1".parse::<ConnectOptions>().unwrap();
     let mut connection = Connection {
         generation: Generation::default(),
+        course: Course::new(Whither::Configured, &options, &Arc::from("a:1"), 0),
         stream: Stream::custom(near),
         buffer: BytesMut::new(),
         decoder: Decoder::default(),
