@@ -1,7 +1,7 @@
 //! Redis value encodings: typed values to and from the bytes that Redis and Valkey exchange.
 //!
 //! Owns: the payloads of `DUMP` and `RESTORE` ([`decode_dump`], [`DumpWriter`]), the object bodies that
-//! those payloads share with RDB files ([`decode_object`]), every packed encoding inside them
+//! those payloads share with RDB files ([`decode_object`], [`BodyWriter`]), every packed encoding inside them
 //! ([`listpack`], [`ziplist`], [`intset`], [`zipmap`]), [`lzf`] and [`crc64`].
 //!
 //! Does not own: the store's own value types (a caller converts through [`Visitor`] and [`DumpWriter`]),
@@ -20,6 +20,7 @@ pub mod lzf;
 pub mod ziplist;
 pub mod zipmap;
 
+mod body;
 mod dump;
 mod error;
 mod item;
@@ -28,10 +29,11 @@ mod rdb_type;
 mod reader;
 mod writer;
 
+pub use body::{BodyWriter, Compression, HashTtlForm};
 pub use dump::{DumpError, FOOTER_BYTES, decode_dump, visit_dump};
 pub use error::ObjectError;
 pub use item::{IntText, Item};
 pub use object::{HashField, HashFieldRef, Insert, Kind, Object, Visitor, decode_object};
 pub use rdb_type::{RdbType, VERSION_REDIS_MAX, VERSION_VALKEY};
 pub use reader::{Limits, Reader};
-pub use writer::{Compression, DumpWriter, HashTtlForm, encode_dump, encode_string};
+pub use writer::{DumpWriter, encode_dump, encode_string};
