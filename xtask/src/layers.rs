@@ -17,6 +17,7 @@ const ORDER: &[&str] = &[
     "towline-cluster",
     "towline-admission",
     "towline-rdb",
+    "towline-persist",
     "towline-store",
     "towline-client-proto",
     "towline-transfer-proto",
@@ -38,6 +39,7 @@ const PURE: &[&str] = &[
     "towline-cluster",
     "towline-admission",
     "towline-rdb",
+    "towline-persist",
     "towline-store",
     "towline-client-proto",
     "towline-transfer-proto",
@@ -66,8 +68,8 @@ const IMPURE: &[&str] = &[
 
 /// `(a prefix of a crate's name, what none of those crates reaches)`: an application links the client without the store.
 const WALLS: &[(&str, &[&str])] = &[
-    ("towline-client", &["towline-store", "towline-server", "towline-rdb"]),
-    ("towline-transfer", &["towline-store", "towline-server", "towline-rdb"]),
+    ("towline-client", &["towline-store", "towline-server", "towline-rdb", "towline-persist"]),
+    ("towline-transfer", &["towline-store", "towline-server", "towline-rdb", "towline-persist"]),
 ];
 
 /// Package name to the names of its direct normal and build dependencies.
