@@ -310,6 +310,8 @@ impl Connection {
 
     fn received(&mut self, cx: &mut Context<'_>, desk: &mut Desk, bytes: &[u8]) -> Result<(), End> {
         self.session.client.bytes_in.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        // A reply stands behind what was pushed before its command was read.
+        self.take_outbox();
         desk.local.shared.stats.worker(desk.local.worker).received(bytes.len());
         if self.waiting.is_some() {
             self.input.extend_from_slice(bytes);

@@ -3,7 +3,10 @@
 //! Owns: the registry of subscriptions and delivery. Does **not** own the commands or the keyspace's decision to notify.
 //!
 //! A message is written once per protocol and shared by all receivers. Receivers of one channel see its messages in one
-//! order, whoever published them: delivery to a channel's listeners is one step.
+//! order, whoever published them: delivery to a channel's listeners is one step. Of messages to different channels, which
+//! workers publish at the same time, receivers may see one or the other first; but a *marker*, a message to a channel whose
+//! name begins with [`MARKER_PREFIX`], stands at the same place among the messages of all receivers. Clients publish one to
+//! find the place at which the streams of two connections join.
 
 use crate::client::{Client, flag};
 use crate::session::{Session, Subscriptions};
@@ -17,6 +20,9 @@ use towline_resp::writer::Writer;
 use towline_store::changes::Note;
 use towline_store::glob;
 use towline_store::notify::{KEYEVENT, KEYSPACE};
+
+/// The first part of the names of channels whose messages have one place among all others.
+const MARKER_PREFIX: &[u8] = b"__towline:handoff:";
 
 /// What kind of name is listened to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,17 +151,11 @@ impl PubSub {
     /// Sends a message to all who listen to the channel, or to a pattern that it matches; says how many times it was
     /// sent. Each receiver gets it behind the reply of the command that it is executing.
     pub(crate) fn publish(&self, channel: &[u8], message: &[u8]) -> usize {
-        let registry = self.read();
-        let mut sent = 0;
-        if let Some(listeners) = registry.channels.get(channel) {
-            sent += deliver(listeners, &[b"message", channel, message]);
+        if channel.starts_with(MARKER_PREFIX) {
+            // Nothing else is delivered meanwhile.
+            return publish_to(&self.write(), channel, message);
         }
-        for (pattern, listeners) in &registry.patterns {
-            if is_match(pattern, channel) {
-                sent += deliver(listeners, &[b"pmessage", pattern, channel, message]);
-            }
-        }
-        sent
+        publish_to(&self.read(), channel, message)
     }
 
     /// Sends a message to all who listen to the sharded channel; says to how many.
@@ -170,6 +170,19 @@ impl PubSub {
         let registry = self.read();
         registry.channels.is_empty() && registry.patterns.is_empty()
     }
+}
+
+fn publish_to(registry: &Registry, channel: &[u8], message: &[u8]) -> usize {
+    let mut sent = 0;
+    if let Some(listeners) = registry.channels.get(channel) {
+        sent += deliver(listeners, &[b"message", channel, message]);
+    }
+    for (pattern, listeners) in &registry.patterns {
+        if is_match(pattern, channel) {
+            sent += deliver(listeners, &[b"pmessage", pattern, channel, message]);
+        }
+    }
+    sent
 }
 
 /// As in Redis, no pattern but the empty one matches the empty name, not even `*`.
