@@ -46,6 +46,7 @@ mod leaving;
 mod link;
 mod maintenance;
 mod marks;
+mod overlap;
 mod pubsub;
 mod report;
 mod room;
@@ -78,6 +79,7 @@ pub use flush::{Batch, Flush};
 pub use handoff::HandoffDial;
 pub use leaving::Leaving;
 pub use link::LinkState;
+pub use overlap::Continuity;
 pub use pubsub::PubSubConfig;
 pub use report::{AttemptError, Counters, Event, HandoffEvent, MaintenanceEvent, Snapshot};
 pub use room::RoomTicket;
@@ -204,6 +206,12 @@ enum Flight {
     Reauth,
     /// A batch of subscriptions and its fence.
     Subscriptions,
+    /// A `PING` before subscriptions move to connection `successor`.
+    Fence {
+        successor: Generation,
+    },
+    /// The publication that tells where the streams of two connections join.
+    Marker,
 }
 
 /// One endpoint: the queue, the connection, the fate of every command. Its contract stands at the top of the file.

@@ -21,8 +21,8 @@ mod slab;
 pub mod subscriptions;
 
 pub use bridge::{
-    AttemptError, Batch, Bridge, Counters, Event, Flush, HandoffDial, HandoffEvent, Leaving, LinkState,
-    MaintenanceEvent, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
+    AttemptError, Batch, Bridge, Continuity, Counters, Event, Flush, HandoffDial, HandoffEvent, Leaving,
+    LinkState, MaintenanceEvent, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
 };
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};

@@ -1,6 +1,6 @@
 //! What is subscribed, and what should be.
 //!
-//! Owns, for the connection of one endpoint, the desired subscriptions (who wants which channel), the actual ones (what
+//! Owns, for one connection of an endpoint, the desired subscriptions (who wants which channel), the actual ones (what
 //! the server has confirmed on this connection), the commands that make the latter equal to the former, and the
 //! meaning of pushes. [`Outbox`] is one subscriber's bounded queue. Does not own streams, wakers, the routing of shard
 //! channels to nodes, nor other kinds of pushes, which it hands back.
@@ -22,7 +22,11 @@
 //! commands off the in-flight queue: each command is one *batch* with a `PING` behind it as a fence. Confirmations
 //! count by name; whatever the fence finds unconfirmed was refused. Without the fence the error of an `SUNSUBSCRIBE`
 //! that crosses a removal by the server (a slot has moved) could be taken for the next command's.
+//!
+//! While the endpoint moves there is one of it for each of two connections: [`Subscriptions::mirror`] is the second, which
+//! at the end [`Subscriptions::inherit`]s who wants what.
 
+mod mirror;
 mod outbox;
 mod push;
 
@@ -37,7 +41,8 @@ use towline_resp::frame::{Frame, encode_command};
 use crate::generation::Generation;
 use crate::server_error::{ServerClass, ServerError};
 
-pub use outbox::{ITEM_OVERHEAD_BYTES, Item, Lagged, Outbox, Overflow};
+pub use mirror::Inherited;
+pub use outbox::{ITEM_OVERHEAD_BYTES, Item, Lagged, Outbox, Overflow, Overlap};
 pub use push::{Kind, Message, take_push};
 use push::{PubSub, parse};
 
@@ -49,6 +54,10 @@ pub const NAME_BYTES_PER_COMMAND_MAX: usize = 16 * 1024;
 
 /// Most names that are subscribed at a time, by default: some 200 MiB of bookkeeping, and more than a server likes.
 pub const NAMES_MAX: usize = 1 << 20;
+
+/// The first part of the names of channels that this client publishes to on its own account, when its subscriptions move
+/// to another connection. What is published to such a channel is never shown to a subscriber, whatever pattern it came by.
+pub const MARKER_PREFIX: &str = "__towline:handoff:";
 
 /// Who subscribes; unique within a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,7 +89,7 @@ struct Entry {
     is_queued: bool,
     /// The batch that last had this name. An older one's fence says nothing about it.
     batch: u64,
-    /// A command with other names was refused, perhaps because of one of those.
+    /// It gets a command of its own: one with other names was refused, perhaps because of one of those.
     is_alone: bool,
 }
 
@@ -504,15 +513,9 @@ impl Subscriptions {
         let key = self.own_key(kind, name)?;
         let entry = self.entries.get_mut(&key).filter(|entry| entry.state == State::Subscribing)?;
         entry.state = State::Active;
-        let name = key.1.clone();
-        let gap = Gap { kind, name: name.clone(), from: entry.active_in, to: generation };
+        let gap = Gap { kind, name: key.1.clone(), from: entry.active_in, to: generation };
         entry.active_in = generation;
-        let mut confirmed = Confirmed { kind, name, new: Vec::new(), gaps: Vec::new(), gap };
-        for (subscriber, is_confirmed) in &mut entry.subscribers {
-            let list = if *is_confirmed { &mut confirmed.gaps } else { &mut confirmed.new };
-            list.push(*subscriber);
-            *is_confirmed = true;
-        }
+        let confirmed = entry.confirm(gap, false);
         self.review(&key);
         Some(PushEvent::Confirmed(confirmed))
     }

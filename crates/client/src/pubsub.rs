@@ -83,11 +83,20 @@ pub enum PubSubEvent {
         /// when a shard channel's slot moves.
         to: Generation,
     },
+    /// The server moved, and the subscription goes on by another connection here: nothing is missing, but messages that
+    /// follow may be ones that came shortly before it already. Only said where a move could not be made without it: see
+    /// [`Subscription`].
+    Overlap {
+        /// The connection that the messages before it came by.
+        from: Generation,
+        /// The one that those after it come by.
+        to: Generation,
+    },
     /// Events are missing here, because the reader was too slow and its buffer full.
     Dropped {
         /// How many messages.
         messages: u64,
-        /// How many [`Gap`](Self::Gap) and [`Refused`](Self::Refused) events.
+        /// How many [`Gap`](Self::Gap), [`Overlap`](Self::Overlap) and [`Refused`](Self::Refused) events.
         others: u64,
         /// The bytes of all of them, as the buffer counts.
         bytes: u64,
@@ -109,6 +118,7 @@ impl From<Item> for PubSubEvent {
                 Self::Message { channel: message.channel, pattern: message.pattern, payload: message.payload }
             }
             Item::Gap(gap) => Self::Gap { name: gap.name, from: gap.from, to: gap.to },
+            Item::Overlap(overlap) => Self::Overlap { from: overlap.from, to: overlap.to },
             Item::Refused(refused) => Self::Refused { name: refused.name, error: refused.error },
             Item::Lagged(lagged) => {
                 Self::Dropped { messages: lagged.messages, others: lagged.others, bytes: lagged.bytes }
@@ -406,6 +416,11 @@ impl Client {
 /// It survives lost connections and restarted servers: everything is subscribed again, and a [`PubSubEvent::Gap`]
 /// stands where messages may be missing. It lives on when the client is dropped; dropping it unsubscribes. Several
 /// subscriptions of one client may want the same channel: the server is asked once, and each gets every message.
+///
+/// When the server announces that it moves, the subscription moves before it does, and each message comes once. For that the
+/// client publishes one message to a channel of its own, whose name begins with `__towline:handoff:`; no subscription of this
+/// client shows such messages. Where it may not, or where the server is a node of a cluster, a
+/// [`PubSubEvent::Overlap`] stands where messages may come twice.
 ///
 /// A reader that is too slow loses the oldest messages, counted; memory stays within the buffer's bound.
 pub struct Subscription {

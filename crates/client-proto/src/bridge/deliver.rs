@@ -103,6 +103,15 @@ impl<W> Bridge<W> {
             }
             Flight::Reauth => self.reauth_frame(now, frame),
             Flight::Subscriptions => self.subscriptions_frame(now, &frame),
+            Flight::Fence { successor } => {
+                let successor = *successor;
+                self.conn.in_flight.pop_front();
+                self.on_fence(successor);
+            }
+            Flight::Marker => {
+                self.conn.in_flight.pop_front();
+                self.on_marker_reply(&frame);
+            }
         }
         0
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{AttemptError, Event, HandoffEvent, MaintenanceEvent};
+use super::{AttemptError, Continuity, Event, HandoffEvent, MaintenanceEvent};
 use crate::diagnosis::Short;
 use crate::handoff::{Outcome, Taken, Target};
 
@@ -65,6 +65,9 @@ impl fmt::Display for HandoffEvent {
                 "{to} serves instead of {from}; {in_flight} commands are answered there, {moved} were taken back, \
                  {queued} wait"
             ),
+            Self::Subscriptions { from, to, continuity, took } => {
+                write!(f, "the subscriptions of {from} are on {to} after {}; {continuity}", Short(*took))
+            }
             Self::Drained { generation, took } => {
                 write!(f, "{generation} has answered everything after {}", Short(*took))
             }
@@ -81,6 +84,16 @@ impl fmt::Display for HandoffEvent {
                 }
             }
         }
+    }
+}
+
+impl fmt::Display for Continuity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exact => "each message came once",
+            Self::MayRepeat => "no message was lost, the last ones may come twice",
+            Self::MayMiss => "messages may be missing, and the last ones may come twice",
+        })
     }
 }
 

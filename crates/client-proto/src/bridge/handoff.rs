@@ -211,6 +211,7 @@ impl<W> Bridge<W> {
 
     /// Gives up the attempt to make a successor ready; its owner closes the socket.
     pub(super) fn drop_successor(&mut self) {
+        self.abandon_overlap();
         if let Some(mut successor) = self.others.successor.take() {
             for part in successor.write.reset() {
                 self.log.give_back(part);
@@ -296,7 +297,11 @@ impl<W> Bridge<W> {
                 }
                 // Its bytes may be gone.
                 Flight::Expired { .. } => blocked.all = true,
-                Flight::Probe | Flight::Reauth | Flight::Subscriptions => {}
+                Flight::Probe
+                | Flight::Reauth
+                | Flight::Subscriptions
+                | Flight::Fence { .. }
+                | Flight::Marker => {}
             }
         }
     }
@@ -312,7 +317,11 @@ impl<W> Bridge<W> {
                 _ => true,
             },
             Flight::Expired { end, .. } => end.wrapping_sub(taken as u32).cast_signed() <= 0,
-            Flight::Probe | Flight::Reauth | Flight::Subscriptions => true,
+            Flight::Probe
+            | Flight::Reauth
+            | Flight::Subscriptions
+            | Flight::Fence { .. }
+            | Flight::Marker => true,
         };
         let sent = old.in_flight.iter().take_while(|flight| is_sent(flight)).count();
         let mut unsent = Vec::new();

@@ -223,7 +223,9 @@ impl<W> Bridge<W> {
             }
             FlushOrder::FreshFirst => self.queue_old = self.queue.len(),
         }
-        if let Some(pubsub) = &mut self.pubsub {
+        if !self.promote_overlap(now)
+            && let Some(pubsub) = &mut self.pubsub
+        {
             pubsub.on_connected(self.conn.generation);
         }
         self.report.counters.connections += 1;
@@ -283,6 +285,7 @@ impl<W> Bridge<W> {
         let Some(loss) = self.conn.doomed.take() else { return };
         self.conn.reauth = None;
         self.wants_reauth = false;
+        self.end_promoted(now);
         if let Some(pubsub) = &mut self.pubsub {
             pubsub.on_lost(self.conn.generation);
         }
@@ -595,4 +598,4 @@ impl<W> Bridge<W> {
     }
 }
 
-const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";
+pub(super) const PING: &[u8] = b"*1\r\n$4\r\nPING\r\n";

@@ -296,7 +296,7 @@ impl<W> Bridge<W> {
     /// Goes on with a handoff, as far as it goes now.
     #[inline]
     pub(super) fn advance(&mut self, now: Instant) {
-        if !self.others.is_empty() || self.moves.is_active() {
+        if !self.others.is_empty() || self.moves.is_active() || self.has_overlap() {
             self.advance_handoff(now);
         }
     }
@@ -306,6 +306,7 @@ impl<W> Bridge<W> {
             let has_moved = self.queue_again()
                 || self.settle_retiring(now)
                 || self.settle_successor(now)
+                || self.settle_overlap(now)
                 || self.settle_cut(now)
                 || self.settle_recycle(now)
                 || self.settle_step(now);
@@ -364,13 +365,17 @@ impl<W> Bridge<W> {
     }
 
     fn settle_cut(&mut self, now: Instant) -> bool {
-        if !self.moves.is_accepted || !self.can_cut_over() {
+        if !self.moves.is_accepted {
+            return false;
+        }
+        let left = self.moves.handoff.planned_left(now).unwrap_or_default();
+        if self.holds_cut(now, left) || !self.can_cut_over() {
             return false;
         }
         self.moves.is_accepted = false;
-        let left = self.moves.handoff.planned_left(now).unwrap_or_default();
         let until = now + left + self.config.handoff.grace;
         self.cut_over(now, self.config.handoff_order, until);
+        self.cut_subscriptions(now);
         self.report.counters.connections += 1;
         self.moves.client_id = self.conn.client_id().or(self.moves.client_id);
         self.moves.handoff.on_cut_over(now, self.conn.generation);

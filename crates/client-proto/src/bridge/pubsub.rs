@@ -17,6 +17,7 @@ use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
 use super::conn::Role;
+use super::overlap::{Overlap, is_marker};
 use super::{Bridge, Flight};
 use crate::command::{Flags, Order};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent};
@@ -24,8 +25,8 @@ use crate::generation::Generation;
 use crate::policy::{Outage, Verdict};
 use crate::server_error::{ServerClass, ServerError};
 use crate::subscriptions::{
-    BatchReply, Item, Kind, Lagged, NAMES_MAX, Outbox, Overflow, PushEvent, Refused, Subscribed,
-    SubscriberId, Subscriptions, take_push,
+    BatchReply, Confirmed, Inherited, Item, Kind, Lagged, Message, NAMES_MAX, Outbox, Overflow, PushEvent,
+    Refused, Subscribed, SubscriberId, Subscriptions, take_push,
 };
 
 /// The choices of a bridge that subscribes.
@@ -46,7 +47,11 @@ impl Default for PubSubConfig {
 
 #[derive(Debug)]
 pub(super) struct PubSub<W> {
-    subscriptions: Subscriptions,
+    pub(super) subscriptions: Subscriptions,
+    /// What the successor of the connection is subscribed to, while it is made ready.
+    pub(super) overlap: Option<Box<Overlap>>,
+    /// Those of a connection that was left before it had answered everything.
+    retired: Option<Subscriptions>,
     subscribers: BTreeMap<SubscriberId, Subscriber<W>>,
     next_id: u64,
     linger: Duration,
@@ -56,6 +61,16 @@ pub(super) struct PubSub<W> {
     retry_at: Option<Instant>,
     /// Such refusals in a row.
     retries: u8,
+}
+
+/// Whose subscriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Present,
+    /// Those of the successor.
+    Mirror,
+    /// Those of a connection that was left.
+    Retired,
 }
 
 #[derive(Debug)]
@@ -95,6 +110,8 @@ impl<W> PubSub<W> {
     pub(super) fn new(config: PubSubConfig, now: Instant) -> Self {
         Self {
             subscriptions: Subscriptions::new(config.names_max),
+            overlap: None,
+            retired: None,
             subscribers: BTreeMap::new(),
             next_id: 0,
             linger: config.linger,
@@ -107,18 +124,55 @@ impl<W> PubSub<W> {
     pub(super) fn on_connected(&mut self, generation: Generation) {
         self.retry_at = None;
         self.retries = 0;
+        self.retired = None;
         self.subscriptions.on_connected(generation);
     }
 
+    /// While the successor has them all, or nearly all, what is desired and what was confirmed is still needed.
     pub(super) fn on_lost(&mut self, generation: Generation) {
+        if self.overlap.as_ref().is_some_and(|overlap| overlap.old() == generation) {
+            return;
+        }
         self.retry_at = None;
         self.subscriptions.on_lost(generation);
+    }
+
+    /// The subscriptions of another connection take the place of the present ones.
+    pub(super) fn inherit(&mut self, mirror: Subscriptions, is_whole: bool) -> Inherited {
+        self.retry_at = None;
+        self.retries = 0;
+        let mut old = std::mem::replace(&mut self.subscriptions, mirror);
+        let inherited = self.subscriptions.inherit(&mut old, is_whole);
+        self.retired = old.has_batches().then_some(old);
+        inherited
+    }
+
+    /// The subscriptions of connection `generation`, and which ones those are.
+    fn of(&mut self, generation: Generation) -> Option<(&mut Subscriptions, Part)> {
+        if self.subscriptions.generation() == Some(generation) {
+            return Some((&mut self.subscriptions, Part::Present));
+        }
+        if let Some(mirror) = self.overlap.as_mut().and_then(|overlap| overlap.subscriptions(generation)) {
+            return Some((mirror, Part::Mirror));
+        }
+        let retired = self.retired.as_mut().filter(|retired| retired.generation() == Some(generation));
+        retired.map(|retired| (retired, Part::Retired))
+    }
+
+    /// The subscriptions of connection `generation`, while it takes changes.
+    fn changeable(&mut self, generation: Generation) -> Option<&mut Subscriptions> {
+        match &mut self.overlap {
+            Some(overlap) if !overlap.may_change(generation) => None,
+            Some(overlap) if overlap.old() != generation => overlap.subscriptions(generation),
+            _ => Some(&mut self.subscriptions),
+        }
     }
 
     /// When [`Bridge::handle_timeout`] has something to do for it.
     pub(super) fn poll_timeout(&self) -> Option<Instant> {
         let linger = self.empty_since.map(|since| since + self.linger);
-        [linger, self.retry_at].into_iter().flatten().min()
+        let overlap = self.overlap.as_ref().and_then(|overlap| overlap.poll_timeout());
+        [linger, self.retry_at, overlap].into_iter().flatten().min()
     }
 
     /// No connection comes for now: requests end, subscriptions stay.
@@ -138,40 +192,68 @@ impl<W> PubSub<W> {
 
     /// Gives a push to those whom it concerns; false if it concerns nobody.
     fn on_push(&mut self, generation: Generation, push: Vec<Frame>, wakes: &mut Vec<W>) -> bool {
+        if let Some(overlap) = &mut self.overlap
+            && overlap.subscriptions(generation).is_some()
+        {
+            return overlap.on_push(push);
+        }
         match self.subscriptions.on_push(generation, push) {
             PushEvent::Message(message) => {
-                let name = message.subscription();
-                for id in self.subscriptions.subscribers(message.kind, name) {
-                    if let Some(subscriber) = self.subscribers.get_mut(&id) {
-                        subscriber.push(Item::Message(message.clone()), wakes);
-                    }
+                let message = match &mut self.overlap {
+                    Some(overlap) => overlap.on_old_message(message),
+                    None => Some(message),
+                };
+                if let Some(message) = message {
+                    self.on_message(&message, wakes);
                 }
             }
             PushEvent::Confirmed(confirmed) => {
                 self.retries = 0;
-                for id in confirmed.new {
-                    let subscriber = self.subscribers.get_mut(&id);
-                    let Some(request) = subscriber.and_then(|subscriber| subscriber.request.as_mut()) else {
-                        continue;
-                    };
-                    if request.kind == confirmed.kind
-                        && request.open.remove(&confirmed.name)
-                        && request.open.is_empty()
-                    {
-                        wakes.extend(request.waiter.take());
-                    }
-                }
-                for id in confirmed.gaps {
-                    if let Some(subscriber) = self.subscribers.get_mut(&id) {
-                        subscriber.push(Item::Gap(confirmed.gap.clone()), wakes);
-                    }
-                }
+                self.on_confirmed(confirmed, wakes);
             }
             // Subscribed again by the machine if anybody wants it; the confirmation then carries the gap.
             PushEvent::Removed { .. } => {}
             PushEvent::Unknown | PushEvent::Other(_) => return false,
         }
         true
+    }
+
+    /// Gives a message to all who want it.
+    pub(super) fn on_message(&mut self, message: &Message, wakes: &mut Vec<W>) {
+        if is_marker(message) {
+            return;
+        }
+        for id in self.subscriptions.subscribers(message.kind, message.subscription()) {
+            if let Some(subscriber) = self.subscribers.get_mut(&id) {
+                subscriber.push(Item::Message(message.clone()), wakes);
+            }
+        }
+    }
+
+    /// Settles requests for a name that is confirmed now, and tells those who may have missed messages.
+    pub(super) fn on_confirmed(&mut self, confirmed: Confirmed, wakes: &mut Vec<W>) {
+        for id in confirmed.new {
+            let subscriber = self.subscribers.get_mut(&id);
+            let Some(request) = subscriber.and_then(|subscriber| subscriber.request.as_mut()) else {
+                continue;
+            };
+            if request.kind == confirmed.kind
+                && request.open.remove(&confirmed.name)
+                && request.open.is_empty()
+            {
+                wakes.extend(request.waiter.take());
+            }
+        }
+        for id in confirmed.gaps {
+            self.push(id, Item::Gap(confirmed.gap.clone()), wakes);
+        }
+    }
+
+    /// Gives an item to one subscriber, if there is such a one.
+    pub(super) fn push(&mut self, id: SubscriberId, item: Item, wakes: &mut Vec<W>) {
+        if let Some(subscriber) = self.subscribers.get_mut(&id) {
+            subscriber.push(item, wakes);
+        }
     }
 
     /// A refusal that time does not cure. Whoever has just asked for the name gets it as the answer, whoever had it
@@ -389,12 +471,14 @@ impl<W> Bridge<W> {
 
     /// Sends what makes the server's subscriptions those that are wanted, before anything else.
     pub(super) fn pump_subscriptions(&mut self) {
-        if self.conn.role != Role::Serving {
+        let Some(pubsub) = &mut self.pubsub else { return };
+        if self.conn.role == Role::Retiring || (self.conn.role == Role::Successor && pubsub.overlap.is_none())
+        {
             return;
         }
-        let Some(pubsub) = &mut self.pubsub else { return };
+        let Some(subscriptions) = pubsub.changeable(self.conn.generation) else { return };
         let mut bytes = Vec::new();
-        while pubsub.subscriptions.poll_command(&mut bytes) {
+        while subscriptions.poll_command(&mut bytes) {
             self.conn.write.push_urgent(&bytes, [Flight::Subscriptions]);
             bytes.clear();
         }
@@ -417,7 +501,8 @@ impl<W> Bridge<W> {
                 let wakes = &mut self.wakes;
                 let is_known =
                     self.pubsub.as_mut().is_some_and(|pubsub| pubsub.on_push(generation, push, wakes));
-                if !is_known {
+                // What a connection brings after the cut has come by its successor.
+                if !is_known && self.conn.role != Role::Retiring {
                     self.report.counters.pushes_unknown += 1;
                 }
                 None
@@ -437,8 +522,9 @@ impl<W> Bridge<W> {
 
     /// One reply to a batch of subscriptions.
     pub(super) fn subscriptions_frame(&mut self, now: Instant, frame: &Frame) {
-        let reply = match &mut self.pubsub {
-            Some(pubsub) => pubsub.subscriptions.on_reply(frame),
+        let generation = self.conn.generation;
+        let reply = match self.pubsub.as_mut().and_then(|pubsub| pubsub.of(generation)) {
+            Some((subscriptions, _)) => subscriptions.on_reply(frame),
             None => BatchReply::Misaligned,
         };
         match reply {
@@ -447,13 +533,17 @@ impl<W> Bridge<W> {
             BatchReply::Done(refused) => {
                 self.conn.in_flight.pop_front();
                 for refused in refused {
-                    self.subscription_refused(now, &refused);
+                    match self.pubsub.as_mut().and_then(|pubsub| pubsub.of(generation)) {
+                        Some((_, Part::Present)) => self.subscription_refused(now, &refused),
+                        Some((_, Part::Mirror)) => self.on_mirror_refused(now, refused),
+                        Some((_, Part::Retired)) | None => {}
+                    }
                 }
             }
         }
     }
 
-    fn subscription_refused(&mut self, now: Instant, refused: &Refused) {
+    pub(super) fn subscription_refused(&mut self, now: Instant, refused: &Refused) {
         let Some(pubsub) = &mut self.pubsub else { return };
         if !helps_time(&refused.error) {
             pubsub.on_refused(refused, &mut self.wakes);
@@ -489,7 +579,7 @@ impl<W> Bridge<W> {
 }
 
 /// Whether the server will agree by and by. Another node's channel is another matter.
-fn helps_time(error: &ServerError) -> bool {
+pub(super) fn helps_time(error: &ServerError) -> bool {
     let class = error.class();
     class.is_not_executed() && !matches!(class, ServerClass::Moved | ServerClass::Ask)
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use towline_sansio::Instant;
 
 use super::diagnose::Scene;
-use super::{Bridge, LinkState};
+use super::{Bridge, Continuity, LinkState};
 use crate::diagnosis::{Down, HeadOfLine, Trouble};
 use crate::error::{Error, LostCause, ProtocolError};
 use crate::generation::Generation;
@@ -116,6 +116,17 @@ pub enum HandoffEvent {
         generation: Generation,
         /// Why.
         error: AttemptError,
+    },
+    /// The subscriptions are those of another connection from now on. Said of a client's connection for subscriptions only.
+    Subscriptions {
+        /// The connection that was left.
+        from: Generation,
+        /// The one that they are on.
+        to: Generation,
+        /// What is known about their messages.
+        continuity: Continuity,
+        /// How long it took, from the readiness of the successor on.
+        took: Duration,
     },
     /// Commands go to the successor from now on.
     CutOver {

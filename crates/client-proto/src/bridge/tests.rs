@@ -3,6 +3,7 @@
 mod diagnosis;
 mod found;
 mod handoff;
+mod handoff_pubsub;
 mod leaving;
 mod pubsub;
 

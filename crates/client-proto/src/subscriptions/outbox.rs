@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::{Gap, Message, Refused};
+use crate::generation::Generation;
 
 /// What an item costs above its payload and names: about its size in memory.
 pub const ITEM_OVERHEAD_BYTES: usize = 160;
@@ -27,10 +28,22 @@ pub enum Item {
     Message(Message),
     /// Messages of one subscription may have been lost here, because its connection was.
     Gap(Gap),
+    /// The subscriber's names go on by another connection here, and messages may come twice.
+    Overlap(Overlap),
     /// A subscription was refused.
     Refused(Refused),
     /// Items were dropped here, because the subscriber was too slow.
     Lagged(Lagged),
+}
+
+/// A subscriber's names were moved from one connection to another, and where the streams of the two join is not known.
+/// Messages after this may have come before it already: those that were published in the last moments before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overlap {
+    /// The connection that the messages before it came from.
+    pub from: Generation,
+    /// The one that those after it come from.
+    pub to: Generation,
 }
 
 /// How much was dropped at one place.
@@ -38,7 +51,7 @@ pub enum Item {
 pub struct Lagged {
     /// Messages.
     pub messages: u64,
-    /// Other items: gaps and refusals.
+    /// Other items: gaps, overlaps and refusals.
     pub others: u64,
     /// Bytes of all of them, overhead included.
     pub bytes: u64,
@@ -139,6 +152,7 @@ impl Item {
                 message.channel.len() + pattern + message.payload.len()
             }
             Self::Gap(gap) => gap.name.len(),
+            Self::Overlap(_) => 0,
             Self::Refused(refused) => refused.name.len() + refused.error.text().len(),
             Self::Lagged(_) => return 0,
         };
@@ -149,7 +163,9 @@ impl Item {
         match self {
             Self::Lagged(lagged) => *lagged,
             Self::Message(_) => Lagged { messages: 1, others: 0, bytes: self.cost() as u64 },
-            Self::Gap(_) | Self::Refused(_) => Lagged { messages: 0, others: 1, bytes: self.cost() as u64 },
+            Self::Gap(_) | Self::Overlap(_) | Self::Refused(_) => {
+                Lagged { messages: 0, others: 1, bytes: self.cost() as u64 }
+            }
         }
     }
 }
@@ -222,12 +238,7 @@ mod tests {
 
     #[test]
     fn a_dropped_gap_is_counted_apart() {
-        let gap = Gap {
-            kind: Kind::Channel,
-            name: Bytes::new(),
-            from: crate::generation::Generation(1),
-            to: crate::generation::Generation(2),
-        };
+        let gap = Gap { kind: Kind::Channel, name: Bytes::new(), from: Generation(1), to: Generation(2) };
         let mut outbox = Outbox::new(0, Overflow::DropOldest);
         assert!(!outbox.push(Item::Gap(gap)));
         assert!(matches!(outbox.pop(), Some(Item::Lagged(Lagged { messages: 0, others: 1, .. }))));
