@@ -50,6 +50,8 @@ mod faults_proxy;
 #[cfg(test)]
 mod handoff_leases;
 #[cfg(test)]
+mod handoff_pubsub;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod leaks;
