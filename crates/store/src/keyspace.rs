@@ -363,6 +363,7 @@ impl<'s> Keyspace<'s> {
     }
 
     /// Where the entry to be written is. Streams were told.
+    #[inline]
     fn write(&mut self, key: &[u8]) -> Option<(usize, u64, Listening)> {
         let (index, hash) = self.live(key)?;
         if self.touch {

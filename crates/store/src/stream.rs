@@ -13,6 +13,34 @@
 //! they come and keeps the units until [`Progress::is_snapshot_done`]). Keys that had expired at the opening instant have no
 //! image. Whoever applies images and units must not expire keys by its own clock: expiry and eviction are effects.
 //!
+//! ```
+//! use towline_store::store::Store;
+//! use towline_store::stream::{Batch, Config, Image, SlotStream};
+//!
+//! let store = Store::new();
+//! let mut stream = SlotStream::open(&store, 0..16384, 1_700_000_000_000, &Config::default());
+//! let mut batch = Batch::default();
+//! loop {
+//!     let progress = stream.next(&store, &mut batch)?;
+//!     for image in batch.images() {
+//!         match image {
+//!             Image::Key { head, object } => println!("{:?} is {object:?}", head.key),
+//!             Image::Begin { head, object } => println!("{:?} begins with {object:?}", head.key),
+//!             Image::Part { elements } => println!("and goes on with {elements:?}"),
+//!             Image::End => println!("and is complete"),
+//!         }
+//!     }
+//!     for unit in batch.units() {
+//!         unit.effects().for_each(|effect| println!("{} in db {}: {:?}", unit.position, effect.db, effect.command));
+//!     }
+//!     if progress.is_snapshot_done && batch.is_empty() {
+//!         break;
+//!     }
+//! }
+//! stream.close(&store);
+//! # Ok::<(), towline_store::stream::Overrun>(())
+//! ```
+//!
 //! # How the instant is kept
 //!
 //! No fork, no copy of the data set, no version in entries. A slot is walked in an order of its hashes that splits of its
@@ -28,8 +56,8 @@
 //! * Under one hold of a slot's lock, one [`Piece`] is written, or one element that is larger.
 //!   The first pre-image of a value that is about to be renamed or moved is written as a whole.
 //! * The opening instant holds all of the stream's slots for as long as locking them takes (about 1 ms for all 16384).
-//! * A stream holds at most [`Config::bytes_max`]: its queues, marks, elements saved in slots. Beyond that it ends with
-//!   [`Overrun`], and writers are not held up. What was removed or flushed after the opening instant stays until it is sent
+//! * A stream holds at most [`Config::bytes_max`], and one unit or key more: its queues, marks, elements saved in slots.
+//!   Beyond that it ends with [`Overrun`], and writers are not held up. What was removed or flushed after the opening instant stays until it is sent
 //!   and is not counted: it was counted before.
 //!
 //! Without a stream, a write pays one test of a pointer in its slot.

@@ -526,7 +526,15 @@ impl StringMut<'_> {
         Some(result)
     }
 
+    #[inline]
     fn record_whole(&mut self) {
+        if self.effects.is_some() {
+            self.record_set();
+        }
+    }
+
+    #[cold]
+    fn record_set(&mut self) {
         if let (Some(effects), Some(text)) = (&mut self.effects, self.entry.as_str()) {
             record_set(effects, text, self.entry.expires_at_ms());
         }

@@ -208,9 +208,11 @@ impl Keyspace<'_> {
 }
 
 impl Drop for Keyspace<'_> {
+    #[inline]
     fn drop(&mut self) {
-        self.is_in_unit = false;
-        self.commit();
+        if !self.changes.effects.is_empty() {
+            self.commit_effects();
+        }
     }
 }
 

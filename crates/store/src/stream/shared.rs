@@ -104,15 +104,22 @@ impl Shared {
         self.held.load(Ordering::Relaxed)
     }
 
-    /// Ends the stream when it holds more than it may.
-    pub(super) fn check(&self, mut queue: MutexGuard<'_, Queue>) {
+    /// The queue, for something to be added. Ends the stream instead when it holds more than it may: so a single unit or key
+    /// may be larger than the bound.
+    pub(super) fn admit(&self) -> Option<MutexGuard<'_, Queue>> {
+        let mut queue = self.queue();
+        if !self.is_active() {
+            return None;
+        }
         let bytes = queue.images.len() + queue.effects.len() + self.held_bytes();
-        if bytes > self.bytes_max && self.is_active() {
+        if bytes > self.bytes_max {
             self.state.store(OVERRUN, Ordering::Release);
             *queue = Queue { units: queue.units, ..Queue::default() };
             drop(queue);
             self.call_wake();
+            return None;
         }
+        Some(queue)
     }
 
     fn call_wake(&self) {
@@ -123,17 +130,14 @@ impl Shared {
 
     /// Queues the effects that concern the stream as one unit; returns its position if there are any.
     pub(crate) fn append(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
-        let mut queue = self.queue();
-        if !self.is_active() {
-            return None;
-        }
+        let mut queue = self.admit()?;
         let was_empty = queue.effects.is_empty();
         if !write_unit(&mut queue.effects, effects, wants) {
             return None;
         }
         queue.units += 1;
         let position = queue.units;
-        self.check(queue);
+        drop(queue);
         if was_empty {
             self.call_wake();
         }

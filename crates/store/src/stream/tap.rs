@@ -107,9 +107,11 @@ impl SlotTap {
         if walk.position.has_passed(hash) || !walk.marks.insert(hash) {
             return is_left_out;
         }
-        *held_bytes += MARK_BYTES;
+        *held_bytes = held_bytes.wrapping_add(MARK_BYTES);
+        shared.hold(MARK_BYTES);
         let Some(part) = tables.db(db) else { return is_left_out };
-        let (mut queue, mut skips) = (shared.queue(), false);
+        let Some(mut queue) = shared.admit() else { return is_left_out };
+        let mut skips = false;
         part.table.for_each_of_hash(hash, &mut |entry| {
             if entry.expires_at_ms().is_some_and(|at| at <= now_ms.min(shared.opened_ms())) {
                 skips = true;
@@ -119,8 +121,7 @@ impl SlotTap {
                 write_key(&mut queue.images, slot, walk.db, entry);
             }
         });
-        shared.hold(MARK_BYTES);
-        shared.check(queue);
+        drop(queue);
         if skips {
             self.left_out.insert((db, hash));
         }
