@@ -361,6 +361,19 @@ impl<W> Bridge<W> {
         }
     }
 
+    /// What waits for its keys may be younger than what has to be sent again. The order of positions is that of
+    /// submission, and everything else about the queue relies on it.
+    pub(super) fn sort_parked(&mut self) {
+        if !self.parks_by_key() {
+            return;
+        }
+        let slots = &self.slots;
+        self.queue.make_contiguous().sort_by_key(|index| match slots.at(*index).map(|slot| &slot.state) {
+            Some(State::Pending(pending)) => pending.end,
+            _ => 0,
+        });
+    }
+
     /// The connection that was left has answered everything, or is over: the hold ends.
     pub(super) fn end_drain(&mut self, now: Instant) -> Option<(Generation, Duration)> {
         let retiring = self.others.retiring.take()?;

@@ -359,6 +359,7 @@ impl<W> Bridge<W> {
         let (unknown, again) = self.settle_all(now, loss.cause);
         self.requeue(again);
         self.queue_again();
+        self.sort_parked();
         let position = self.low_water();
         self.conn.write.restart_at(position);
         self.queue_old = 0;

@@ -516,3 +516,73 @@ fn a_handoff_ends_with_its_source_while_an_older_connection_still_has_answers_to
     assert_eq!(ended, 1, "{events:?}");
     assert_eq!(rig.bridge.poll_handoff_dial(rig.now + Duration::from_secs(60)), None);
 }
+
+/// Answers a whole handshake, and says whether announcements were asked for.
+fn shake_hands(rig: &mut Rig, answer: &str) -> bool {
+    let dial = loop {
+        if let Some(dial) = rig.bridge.poll_dial(rig.now) {
+            break dial;
+        }
+        rig.now = rig.bridge.poll_timeout().expect("a dial is due").max(rig.now);
+        rig.bridge.handle_timeout(rig.now);
+    };
+    rig.bridge.opened(rig.now, dial, None);
+    let sent = rig.write_to(dial, usize::MAX);
+    let mut asked = false;
+    let mut replies = String::new();
+    for command in String::from_utf8(sent).unwrap().split('*').skip(1) {
+        let words: Vec<&str> = command.split("\r\n").skip(2).step_by(2).collect();
+        replies += &match words.as_slice() {
+            ["HELLO", ..] => "%2\r\n+proto\r\n:3\r\n+id\r\n:5\r\n".to_owned(),
+            ["PING", token, ..] => format!("+{token}\r\n"),
+            ["CLIENT", "ID", ..] => ":5\r\n".to_owned(),
+            ["CLIENT", "MAINT_NOTIFICATIONS", ..] => {
+                asked = true;
+                format!("{answer}\r\n")
+            }
+            _ => "+OK\r\n".to_owned(),
+        };
+    }
+    rig.reply_from(dial, replies.as_bytes());
+    assert_eq!(rig.bridge.link_state(), LinkState::Up);
+    asked
+}
+
+#[test]
+fn a_server_that_knows_no_announcements_is_not_asked_each_time() {
+    for (answer, is_asked_again) in
+        [("-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.", false), ("+OK", true)]
+    {
+        let mut parts = moving_parts();
+        (parts.handshake.peer, parts.handshake.protocol) = (Peer::Server, ProtocolChoice::Resp3);
+        let mut rig = Rig::new(parts);
+        assert!(shake_hands(&mut rig, answer), "{answer}");
+        rig.lose();
+        assert_eq!(shake_hands(&mut rig, answer), is_asked_again, "{answer}");
+        rig.lose();
+        rig.now = rig.now + Duration::from_secs(3601);
+        assert!(shake_hands(&mut rig, answer), "by then it may be another server: {answer}");
+    }
+}
+
+#[test]
+fn what_is_sent_again_and_what_waited_for_its_keys_go_in_the_order_of_submission() {
+    let mut rig = with_order(HandoffOrder::PerKey);
+    rig.connect();
+    let old = rig.bridge.generation();
+    let first = rig.incr("a");
+    rig.write_to(old, usize::MAX);
+    let lost = rig.announce();
+    rig.shake(lost);
+    let read = rig.get("b");
+    assert!(texts(&rig.write_to(lost, usize::MAX)).ends_with("$1 b "));
+    let parked = rig.incr("a");
+    assert!(rig.write_to(lost, usize::MAX).is_empty());
+    rig.bridge.lost(rig.now, lost, LostCause::Reset);
+    rig.reply_from(old, b":1\r\n");
+    rig.connect();
+    assert_eq!(texts(&rig.write(usize::MAX)), "*2 $3 GET $1 b *2 $4 INCR $1 a ");
+    rig.reply(b"$1\r\nx\r\n:2\r\n");
+    assert_eq!((rig.outcome(first), rig.outcome(parked)), (integer(1), integer(2)));
+    assert!(matches!(rig.outcome(read), Some(Ok(_))));
+}
