@@ -122,7 +122,11 @@ pub fn run(settings: &Settings, detail: Detail) -> Report {
         Detail::Tail => Keep::Tail,
         Detail::All => Keep::All,
     };
-    let mut world = World::new(settings, Trace::new(keep));
+    happen(World::new(settings, Trace::new(keep)))
+}
+
+/// Lets a world's history happen.
+fn happen(mut world: World) -> Report {
     // A panic of the client is one more broken promise. (Release builds end at once instead.)
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.run()));
     if result.is_err() {

@@ -181,9 +181,18 @@ impl Plan {
             let callers = u32::try_from(self.callers).unwrap_or(1);
             self.gap = (self.script.takes() * 2 * callers / commands).min(Duration::from_millis(400));
         }
+        // Most servers cannot announce anything.
+        self.model.has_maintenance = draw.chance(92);
+        let is_required = self.handshake.maintenance.is_some_and(|request| request.is_required);
+        self.model.has_maintenance |= is_required;
         if self.scenario == Scenario::CalmMoves {
+            if !self.model.has_maintenance {
+                self.script.steps.clear();
+            }
             self.calm_down(draw);
-        } else if draw.chance(40) {
+            return;
+        }
+        if draw.chance(40) {
             self.faults.clear();
         }
     }

@@ -155,11 +155,15 @@ pub(crate) struct World {
 impl World {
     /// The world of `settings`, before anything has happened.
     pub(crate) fn new(settings: &Settings, trace: Trace) -> Self {
-        let seed = settings.seed;
-        let mut plan = Plan::draw(seed, settings.length, settings.scenario);
+        let mut plan = Plan::draw(settings.seed, settings.length, settings.scenario);
         if let Some(mutation) = settings.mutation {
             Mutation::apply(mutation, &mut plan.config.guards);
         }
+        Self::of_plan(plan, settings.seed, trace)
+    }
+
+    /// The world of a plan, with `seed` for what is drawn on the way.
+    pub(crate) fn of_plan(plan: Plan, seed: u64, trace: Trace) -> Self {
         let parts = Parts {
             config: plan.config.clone(),
             policy: Box::new(plan.policy),
