@@ -45,7 +45,7 @@ pub(super) enum DrillJob {
 #[derive(Debug, Clone, Args)]
 pub(super) struct HandoffArgs {
     /// What happens: plain (one MOVING), refuse, slow, dns, null, ipv6, back-to-back, blocked, pubsub, or all of these; cut
-    /// closes without a word, which no client can hide.
+    /// closes without a word, which fails what is in flight.
     #[arg(long = "script", value_enum, value_delimiter = ',', default_value = "plain", value_name = "LIST")]
     pub(super) scripts: Vec<ScriptName>,
     /// Which client is loaded.
