@@ -320,6 +320,48 @@ fn a_snapshot_is_the_data_set_of_the_opening_instant_whatever_happens_meanwhile(
     }
 }
 
+/// One large value of each kind, changed in front of and behind the walk over its elements.
+#[test]
+fn elements_that_change_between_the_pieces_of_their_value_come_as_they_were() {
+    for seed in 0..600 {
+        let mut world = World::new(seed);
+        let change = |world: &mut World, count: u64| {
+            let (slot, now_ms, limits) = (key_slot(b"{a}"), world.now_ms, world.settings.limits);
+            let World { store, settings, changes, rng, .. } = world;
+            for _ in 0..count {
+                let mut ks = Keyspace::hold(store, [slot], settings, changes, 0, now_ms);
+                let element = format!("element:{}", rng.below(60)).into_bytes();
+                let (number, r, kind) = (rng.below(200), rng.next_u64(), rng.below(4));
+                let key = [b"{a}h", b"{a}s", b"{a}z", b"{a}l"][kind as usize];
+                match kind {
+                    0 => hash_step(&mut ks, key, &element, number, now_ms + 1000, limits),
+                    1 => set_step(&mut ks, key, &element, number, rng, limits),
+                    2 => zset_step(&mut ks, key, &element, number, limits),
+                    _ => list_step(&mut ks, key, &element, number.max(85), r, limits),
+                }
+                ks.changed_or_emptied(key, Class::Generic, "test");
+            }
+        };
+        let count = 600 + world.rng.below(600);
+        change(&mut world, count);
+        let wanted = world.contents();
+        let piece = Piece { elements: 1 + world.rng.below(4) as usize, bytes: 64 << 10 };
+        let config = Config { batch_bytes: 1, piece, ..Config::default() };
+        let mut stream = SlotStream::open(&world.store, [key_slot(b"{a}")], world.now_ms, &config);
+        let (mut snapshot, mut batch) = (Snapshot::default(), Batch::default());
+        let busy = 1 + world.rng.below(12);
+        while !stream.next(&world.store, &mut batch).unwrap().is_snapshot_done {
+            snapshot.add(&batch);
+            let count = world.rng.below(busy);
+            change(&mut world, count);
+        }
+        snapshot.add(&batch);
+        assert_same(seed, &wanted, &snapshot.contents);
+        assert_eq!(stream.shared.held_bytes(), 0, "seed {seed}: what was saved is given back");
+        stream.close(&world.store);
+    }
+}
+
 /// Keys of one slot, so many that its table splits while the walk stands in it.
 #[test]
 fn a_table_that_splits_under_the_walk_is_sent_once() {
