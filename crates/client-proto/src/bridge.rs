@@ -74,6 +74,7 @@ use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
 use crate::server_error::ServerError;
 use crate::slab::{Slab, Slotted, Ticket};
+use conn::Flight;
 
 pub use flush::{Batch, Flush};
 pub use handoff::HandoffDial;
@@ -187,31 +188,6 @@ impl<W> Slotted for Slot<W> {
     fn set_generation(&mut self, generation: u32) {
         self.generation = generation;
     }
-}
-
-/// Whose reply comes next.
-#[derive(Debug, Clone, Copy)]
-enum Flight {
-    Command(Ticket),
-    /// A command whose caller was told already that its deadline passed.
-    Expired {
-        replies: u32,
-        len: u32,
-        /// The lower half of the position at which it ends.
-        end: u32,
-    },
-    /// A liveness probe or a fence: any reply but an error shows that the peer lives.
-    Probe,
-    /// New credentials in place.
-    Reauth,
-    /// A batch of subscriptions and its fence.
-    Subscriptions,
-    /// A `PING` before subscriptions move to connection `successor`.
-    Fence {
-        successor: Generation,
-    },
-    /// The publication that tells where the streams of two connections join.
-    Marker,
 }
 
 /// One endpoint: the queue, the connection, the fate of every command. Its contract stands at the top of the file.

@@ -9,12 +9,37 @@ use std::net::SocketAddr;
 
 use towline_sansio::Instant;
 
-use super::Flight;
 use super::flush::Write;
 use super::link::{LinkState, Loss};
 use crate::generation::Generation;
 use crate::handshake::{Handshake, ReAuth, Ready};
 use crate::liveness::{Liveness, LivenessConfig};
+use crate::slab::Ticket;
+
+/// Whose reply comes next.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Flight {
+    Command(Ticket),
+    /// A command whose caller was told already that its deadline passed.
+    Expired {
+        replies: u32,
+        len: u32,
+        /// The lower half of the position at which it ends.
+        end: u32,
+    },
+    /// A liveness probe or a fence: any reply but an error shows that the peer lives.
+    Probe,
+    /// New credentials in place.
+    Reauth,
+    /// A batch of subscriptions and its fence.
+    Subscriptions,
+    /// A `PING` before subscriptions move to connection `successor`.
+    Fence {
+        successor: Generation,
+    },
+    /// The publication that tells where the streams of two connections join.
+    Marker,
+}
 
 #[derive(Debug)]
 pub(super) enum Phase {

@@ -223,11 +223,7 @@ impl<W> Bridge<W> {
             }
             FlushOrder::FreshFirst => self.queue_old = self.queue.len(),
         }
-        if !self.promote_overlap(now)
-            && let Some(pubsub) = &mut self.pubsub
-        {
-            pubsub.on_connected(self.conn.generation);
-        }
+        self.connect_subscriptions(now);
         self.report.counters.connections += 1;
         self.report.trouble = None;
         self.report.event(Event::Connected {

@@ -462,17 +462,19 @@ impl<W> Bridge<W> {
         }
     }
 
-    /// The successor serves. What that means to subscriptions, if the old connection was lost before the cut.
-    pub(super) fn promote_overlap(&mut self, now: Instant) -> bool {
+    /// A connection serves. Subscriptions are made anew on it, unless it is the successor of one that was lost before the
+    /// cut, and has them.
+    pub(super) fn connect_subscriptions(&mut self, now: Instant) {
         let generation = self.conn.generation;
-        let overlap = self.pubsub.as_mut().and_then(|pubsub| pubsub.overlap.as_mut());
-        let Some(overlap) = overlap.filter(|overlap| overlap.new == generation) else { return false };
+        let Some(pubsub) = &mut self.pubsub else { return };
+        let Some(overlap) = pubsub.overlap.as_mut().filter(|overlap| overlap.new == generation) else {
+            return pubsub.on_connected(generation);
+        };
         overlap.is_promoted = true;
         // Behind its marker the old connection had nothing more to say. The successor's place is still to be found.
         if !(overlap.is_old_marked && matches!(overlap.stage, Stage::Marking { .. })) {
             self.take_over(now);
         }
-        true
     }
 
     /// The serving connection is lost, and it was the successor whose marker was still awaited.
