@@ -74,16 +74,17 @@ fn start() -> (Running, SocketAddr, Maintenance) {
     (running, local(port), maintenance)
 }
 
-/// The drain's state once it is over.
-fn wait_over(maintenance: &Maintenance, seq: u64) -> DrainStatus {
+/// The drain's state once it is over. `conn` is one that stays: each look waits for an answer to it.
+fn wait_over(maintenance: &Maintenance, seq: u64, conn: &mut Conn) -> DrainStatus {
     let deadline = Instant::now() + PATIENCE;
     loop {
+        conn.send("PING");
+        conn.expect("+PONG\r\n");
         let status = maintenance.drains().into_iter().find(|status| status.seq == seq).unwrap();
         if status.state == DrainState::Over {
             return status;
         }
         assert!(Instant::now() < deadline, "{status:?}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }
 
@@ -163,7 +164,7 @@ fn a_drain_closes_those_that_were_there_and_no_other() {
         conn.send("GET k");
         conn.expect("$1\r\nv\r\n");
     }
-    let status = wait_over(&maintenance, seq);
+    let status = wait_over(&maintenance, seq, &mut elsewhere);
     assert_eq!((status.connections, status.told, status.left, status.closed), (3, 2, 1, 2));
     assert_eq!(maintenance.connections(Scope::All).len(), 2);
 }
@@ -216,7 +217,7 @@ fn one_drain_per_scope_and_a_bounded_number_of_them() {
             ">4\r\n$6\r\nMOVING\r\n:{first}\r\n:60\r\n_\r\n>4\r\n$6\r\nMOVING\r\n:{second}\r\n:1\r\n_\r\n"
         )
     );
-    let status = wait_over(&maintenance, second);
+    let status = wait_over(&maintenance, second, &mut Conn::open(address));
     assert_eq!((status.connections, status.closed), (1, 1));
     for window in [Duration::from_millis(99), Duration::from_secs(3601)] {
         assert_eq!(maintenance.drain(Scope::All, window, None), Err(DrainError::Window));
