@@ -337,7 +337,7 @@ fn elements_that_change_between_the_pieces_of_their_value_come_as_they_were() {
                     0 => hash_step(&mut ks, key, &element, number, now_ms + 1000, limits),
                     1 => set_step(&mut ks, key, &element, number, rng, limits),
                     2 => zset_step(&mut ks, key, &element, number, limits),
-                    _ => list_step(&mut ks, key, &element, number.max(85), r, limits),
+                    _ => list_step(&mut ks, key, &element, number, r, limits),
                 }
                 ks.changed_or_emptied(key, Class::Generic, "test");
             }
