@@ -359,11 +359,12 @@ impl<W> Bridge<W> {
         } else {
             self.queue.extend(again);
         }
+        self.sort_parked();
     }
 
     /// What waits for its keys may be younger than what has to be sent again. The order of positions is that of
     /// submission, and everything else about the queue relies on it.
-    pub(super) fn sort_parked(&mut self) {
+    fn sort_parked(&mut self) {
         if !self.parks_by_key() {
             return;
         }

@@ -313,7 +313,6 @@ impl<W> Bridge<W> {
         let due = if was_planned { now } else { due };
         self.wait_until(due);
         if was_up || self.moves.is_active() {
-            // Also a connection that never came up may have been told to move.
             self.note_serving_lost(now);
         }
         if was_up && self.link.outage == Outage::Planned {
@@ -355,7 +354,6 @@ impl<W> Bridge<W> {
         let (unknown, again) = self.settle_all(now, loss.cause);
         self.requeue(again);
         self.queue_again();
-        self.sort_parked();
         let position = self.low_water();
         self.conn.write.restart_at(position);
         self.queue_old = 0;

@@ -12,7 +12,7 @@ use towline_sansio::Instant;
 use super::conn::{Phase as ConnPhase, Role};
 use super::handoff::{HOLD_STRETCH_MAX, HandoffDial};
 use super::{AttemptError, Bridge, Event, HandoffEvent, MaintenanceEvent};
-use crate::error::LostCause;
+use crate::error::{ErrorKind, LostCause};
 use crate::generation::Generation;
 use crate::handoff::{Facts, Handoff, Judgement, Phase, Source, Step, Taken, Target};
 use crate::handshake::{HandshakeConfig, Ready, Step as HandshakeStep};
@@ -333,6 +333,10 @@ impl<W> Bridge<W> {
             self.report.event(Event::Handoff(HandoffEvent::Drained { generation, took }));
         }
         self.moves.handoff.on_drained(now);
+        if self.is_closed && !self.conn.is_open() {
+            // What it gives back will not be sent any more.
+            self.fail_waiting(now, &ErrorKind::Closed);
+        }
         true
     }
 
