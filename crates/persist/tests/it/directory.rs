@@ -35,7 +35,7 @@ struct Inode {
 #[derive(Debug, Clone)]
 enum NameChange {
     Link(String, usize),
-    Rename(String, String),
+    Rename(String, String, usize),
     Unlink(String),
 }
 
@@ -45,10 +45,9 @@ impl NameChange {
             Self::Link(name, inode) => {
                 directory.insert(name.clone(), *inode);
             }
-            Self::Rename(from, to) => {
-                if let Some(inode) = directory.remove(from) {
-                    directory.insert(to.clone(), inode);
-                }
+            Self::Rename(from, to, inode) => {
+                directory.remove(from);
+                directory.insert(to.clone(), *inode);
             }
             Self::Unlink(name) => {
                 directory.remove(name);
@@ -100,13 +99,20 @@ impl Disk {
         }
     }
 
-    /// Every disk that a crash now may leave: any number of the unsynced name changes, and none, one or all of the
-    /// unsynced bytes.
+    /// Disks that a crash now may leave. File systems keep unsynced changes of names in any order: the first ones,
+    /// all but one, only one. Of unsynced bytes none, one, or all are kept.
     fn crashes(&self) -> Vec<Self> {
+        let count = self.pending.len();
+        let first = (0..=count).map(|end| (0..end).collect());
+        let but_one = (0..count).map(|one| (0..count).filter(|change| *change != one).collect());
+        let only_one = (0..count).map(|one| vec![one]);
+        let mut kept: Vec<Vec<usize>> = first.chain(but_one).chain(only_one).collect();
+        kept.sort();
+        kept.dedup();
         let mut after = Vec::new();
-        for kept_changes in 0..=self.pending.len() {
+        for kept_changes in kept {
             let mut directory = self.durable.clone();
-            self.pending[..kept_changes].iter().for_each(|change| change.apply(&mut directory));
+            kept_changes.iter().for_each(|change| self.pending[*change].apply(&mut directory));
             for kept_bytes in [0, 1, usize::MAX] {
                 let mut inodes = self.inodes.clone();
                 for inode in &mut inodes {
@@ -172,7 +178,8 @@ impl Server {
             Action::WriteBase { name } => (name, format!("base {}\n", self.switch).into_bytes()),
             Action::Rename { from, to } => {
                 assert!(self.disk.live.contains_key(from), "{from} is renamed");
-                self.disk.change(NameChange::Rename(from.clone(), to.clone()));
+                let inode = self.disk.live[from];
+                self.disk.change(NameChange::Rename(from.clone(), to.clone(), inode));
                 return true;
             }
             Action::Remove { name } => {
