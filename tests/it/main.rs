@@ -62,6 +62,8 @@ mod memory;
 #[cfg(test)]
 mod ordering;
 #[cfg(test)]
+mod persist_files;
+#[cfg(test)]
 mod pubsub;
 #[cfg(test)]
 mod redis_cli;
