@@ -65,11 +65,11 @@ fn moves_with_troubles_fail_nothing() {
         "handoff",
         "--json",
         "--script",
-        "refuse,slow,dns,null,ipv6,back-to-back,blocked",
+        "refuse,slow,dns,null,ipv6,back-to-back,blocked,pubsub",
         "--rate",
         "4000",
     ]));
-    assert_eq!(reports.len(), 7);
+    assert_eq!(reports.len(), 8);
     reports.iter().for_each(assert_clean);
     assert_eq!(code, Some(0));
     let recycle = |script: &str| {
