@@ -27,10 +27,11 @@ use super::conn::{Conn, Phase, Role};
 use super::link::Loss;
 use super::{Bridge, Event, Flight, HandoffEvent, Place, State};
 use crate::Flags;
-use crate::error::{ErrorKind, LostCause, Stage};
+use crate::error::{ErrorKind, LostCause, Sent, Stage};
 use crate::generation::Generation;
 use crate::handoff::{HandoffOrder, Target};
 use crate::keys::{KeysIn, keys_in};
+use crate::server_error::ServerError;
 
 /// Most time by which one hold stretches the deadlines of the commands that it holds back. As long as a relaxed
 /// timeout: whoever waits longer than that had better know.
@@ -227,6 +228,32 @@ impl<W> Bridge<W> {
             && !self.conn.write.is_out()
             && !self.conn.write.has_unsent_urgent()
             && self.conn.reauth.is_none()
+            && !self.is_unit_in_doubt()
+    }
+
+    /// Whether a transaction has left in part and its first reply has not come. Should the server refuse `MULTI`, it runs
+    /// the commands behind it at once: whether they may go to another connection is known with that reply.
+    fn is_unit_in_doubt(&self) -> bool {
+        let taken = self.conn.write.taken();
+        self.conn.in_flight.iter().rev().any(|flight| {
+            let Flight::Command(ticket) = flight else { return false };
+            let Some(slot) = self.slots.at(ticket.index()) else { return false };
+            let State::Pending(pending) = &slot.state else { return false };
+            let start = pending.end - u64::from(pending.len);
+            slot.flags.contains(Flags::TRANSACTION)
+                && self.config.guards.cut_units
+                && (start..pending.end).contains(&taken)
+                && start < taken
+                && !self.partial.contains_key(&ticket.index())
+        })
+    }
+
+    /// What the server said to the `MULTI` of a unit that has left in part, if it refused it: the commands behind it
+    /// may have run, one by one.
+    pub(super) fn refused_unit(&self, index: u32) -> Option<ServerError> {
+        let is_unit = self.slots.at(index).is_some_and(|slot| slot.flags.contains(Flags::TRANSACTION));
+        let first = self.partial.get(&index).and_then(|frames| frames.first())?;
+        ServerError::from_frame(first).filter(|_| is_unit && self.config.guards.cut_units)
     }
 
     /// The successor serves from now on. `until`: when the old connection is given up at the latest.
@@ -328,6 +355,12 @@ impl<W> Bridge<W> {
         for flight in old.in_flight.split_off(sent) {
             let Flight::Command(ticket) = flight else { continue };
             let index = ticket.index();
+            if let Some(refusal) = self.refused_unit(index) {
+                let len = self.len_of(index);
+                old.in_flight_bytes = old.in_flight_bytes.saturating_sub(len);
+                self.fail_as(now, index, ErrorKind::Server(refusal), Stage::OnWire, Sent::Maybe);
+                continue;
+            }
             let Some(slot) = self.slots.at_mut(index) else { continue };
             let is_unwanted = slot.is_orphan() && !slot.flags.contains(Flags::FIRE_AND_FORGET);
             let State::Pending(pending) = &mut slot.state else { continue };
@@ -347,6 +380,18 @@ impl<W> Bridge<W> {
             unsent.push(index);
         }
         unsent
+    }
+
+    /// What the stage of a command in flight is that ends at `end`.
+    pub(super) fn stage_of(&self, index: u32, end: u64) -> Stage {
+        if self.refused_unit(index).is_some() { Stage::OnWire } else { self.stage_in_flight(end) }
+    }
+
+    fn len_of(&self, index: u32) -> usize {
+        match self.slots.at(index).map(|slot| &slot.state) {
+            Some(State::Pending(pending)) => pending.len as usize,
+            _ => 0,
+        }
     }
 
     /// Puts commands that were sent and have to be sent again before younger ones.

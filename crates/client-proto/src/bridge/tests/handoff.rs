@@ -566,3 +566,30 @@ fn a_server_that_knows_no_announcements_is_not_asked_each_time() {
         assert!(shake_hands(&mut rig, answer), "by then it may be another server: {answer}");
     }
 }
+
+/// A server that refuses `MULTI` runs what follows it at once, so a unit that has left in part may have run in part.
+#[test]
+fn a_unit_whose_beginning_was_refused_is_not_run_again() {
+    let mut rig = Rig::new(moving_parts());
+    rig.connect();
+    let old = rig.bridge.generation();
+    let unit = b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\na\r\n*1\r\n$4\r\nEXEC\r\n";
+    let order = Order {
+        effect: SideEffect::NonIdempotent,
+        replies: 3,
+        deadline: rig.now + Duration::from_secs(5),
+        flags: Flags::TRANSACTION,
+        bytes: unit.len(),
+        room: None,
+    };
+    let ticket = rig.bridge.submit(rig.now, &order, |out| out.raw(unit)).unwrap().ticket.unwrap();
+    rig.write_to(old, unit.len() - 1);
+    let new = rig.announce();
+    rig.shake(new);
+    assert_eq!(rig.bridge.generation(), old, "what the server says to MULTI is not known yet");
+    rig.reply_from(old, b"-NOPERM no MULTI for you\r\n");
+    assert_eq!(rig.bridge.generation(), new);
+    let error = rig.outcome(ticket).unwrap().unwrap_err();
+    assert_eq!((error.code(), error.sent()), (Some("NOPERM"), Sent::Maybe));
+    assert!(rig.write_to(new, usize::MAX).is_empty(), "it is not sent again");
+}
