@@ -250,7 +250,7 @@ impl<W> Bridge<W> {
 
     /// What the server said to the `MULTI` of a unit that has left in part, if it refused it: the commands behind it
     /// may have run, one by one.
-    pub(super) fn refused_unit(&self, index: u32) -> Option<ServerError> {
+    fn refused_unit(&self, index: u32) -> Option<ServerError> {
         let is_unit = self.slots.at(index).is_some_and(|slot| slot.flags.contains(Flags::TRANSACTION));
         let first = self.partial.get(&index).and_then(|frames| frames.first())?;
         ServerError::from_frame(first).filter(|_| is_unit && self.config.guards.cut_units)
@@ -355,10 +355,9 @@ impl<W> Bridge<W> {
         for flight in old.in_flight.split_off(sent) {
             let Flight::Command(ticket) = flight else { continue };
             let index = ticket.index();
-            if let Some(refusal) = self.refused_unit(index) {
-                let len = self.len_of(index);
+            let len = self.len_of(index);
+            if self.fail_refused_unit(now, index) {
                 old.in_flight_bytes = old.in_flight_bytes.saturating_sub(len);
-                self.fail_as(now, index, ErrorKind::Server(refusal), Stage::OnWire, Sent::Maybe);
                 continue;
             }
             let Some(slot) = self.slots.at_mut(index) else { continue };
@@ -368,7 +367,6 @@ impl<W> Bridge<W> {
             let heard = self.partial.remove(&index).filter(|_| self.config.guards.cut_units);
             let heard = heard.map_or(0, |frames| frames.len());
             pending.replies += u32::try_from(heard).unwrap_or(0);
-            let len = pending.len as usize;
             old.in_flight_bytes = old.in_flight_bytes.saturating_sub(len);
             if is_unwanted {
                 // Its caller has gone and it was not sent: nobody wants it.
@@ -382,9 +380,11 @@ impl<W> Bridge<W> {
         unsent
     }
 
-    /// What the stage of a command in flight is that ends at `end`.
-    pub(super) fn stage_of(&self, index: u32, end: u64) -> Stage {
-        if self.refused_unit(index).is_some() { Stage::OnWire } else { self.stage_in_flight(end) }
+    /// Fails a unit that left in part and whose `MULTI` was refused; false if it is none.
+    pub(super) fn fail_refused_unit(&mut self, now: Instant, index: u32) -> bool {
+        let Some(refusal) = self.refused_unit(index) else { return false };
+        self.fail_as(now, index, ErrorKind::Server(refusal), Stage::OnWire, Sent::Maybe);
+        true
     }
 
     fn len_of(&self, index: u32) -> usize {

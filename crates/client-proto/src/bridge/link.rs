@@ -389,10 +389,13 @@ impl<W> Bridge<W> {
 
     /// Whether a command in flight goes back to the queue. Otherwise it has failed.
     fn settle(&mut self, now: Instant, index: u32, cause: LostCause) -> bool {
+        if self.fail_refused_unit(now, index) {
+            return false;
+        }
         let Some(slot) = self.slots.at(index) else { return false };
         let State::Pending(pending) = &slot.state else { return false };
         let (end, len) = (pending.end, pending.len);
-        let stage = self.stage_of(index, end);
+        let stage = self.stage_in_flight(end);
         let is_withdrawn = slot.is_orphan() && !slot.flags.contains(crate::Flags::FIRE_AND_FORGET);
         let failure = if stage == Stage::OnWire { Failure::MaybeSent } else { Failure::NotSent };
         let decision = if self.config.guards.retry_class {
