@@ -106,7 +106,7 @@ impl Lease {
 impl Lease {
     /// Whether the server has said that it will close this connection, because its endpoint moves. What was begun may be
     /// finished here until [`moving_until`](Self::moving_until); what takes longer had better begin again on a new lease.
-    /// The event [`MaintenanceEvent::Leaving`](crate::MaintenanceEvent) of [`Client::events`] tells the same as it
+    /// The event [`MaintenanceEvent::Leaving`](crate::MaintenanceEvent) of this lease's own events tells the same as it
     /// happens.
     pub fn is_moving(&self) -> bool {
         self.client.inner.engine.lock().leaving().is_some()
