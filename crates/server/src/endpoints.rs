@@ -1,7 +1,8 @@
 //! The TCP addresses that the server listens on, which may change while it runs.
 //!
-//! Owns: the listening sockets, and one accepting task per socket and worker. Does **not** own the connections: those of an
-//! address that is given up stay.
+//! Owns: the listening sockets, and one accepting task per socket and worker; which addresses are listened on, those of TLS,
+//! which do not change, included. Does **not** own the connections: those of an address that is given up stay; nor the
+//! sockets of TLS.
 
 use crate::connection::Desk;
 use crate::shared::Shared;
@@ -11,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, spawn_local};
@@ -38,12 +39,14 @@ impl Endpoint {
 #[derive(Debug)]
 pub(crate) struct Endpoints {
     list: Mutex<Vec<Arc<Endpoint>>>,
+    /// The addresses with TLS, set once at the start.
+    tls: OnceLock<Vec<SocketAddr>>,
     changed: watch::Sender<()>,
 }
 
 impl Default for Endpoints {
     fn default() -> Self {
-        Self { list: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { list: Mutex::default(), tls: OnceLock::new(), changed: watch::Sender::new(()) }
     }
 }
 
@@ -60,6 +63,18 @@ impl Endpoints {
     /// Whether there may be another one.
     pub(crate) fn has_room(&self) -> bool {
         self.list().len() < ENDPOINTS_MAX
+    }
+
+    /// Says once, at the start, which addresses are listened on with TLS; later calls change nothing.
+    pub(crate) fn set_tls(&self, addresses: Vec<SocketAddr>) {
+        self.tls.get_or_init(|| addresses);
+    }
+
+    /// What is listened on, those with TLS last.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let mut addresses: Vec<_> = self.list().iter().map(|endpoint| endpoint.address).collect();
+        addresses.extend(self.tls.get().into_iter().flatten());
+        addresses
     }
 
     /// Has all workers accept what comes in by this socket. Returns its address.

@@ -218,6 +218,13 @@ pub(crate) fn drain(
     Ok(seq)
 }
 
+/// Whether connections of the scope may exist: its address is listened on, or was and has connections that stayed.
+pub(crate) fn is_reachable(shared: &Shared, scope: Scope) -> bool {
+    let listened = || shared.endpoints.addresses().into_iter().any(|address| scope.overlaps(address));
+    let is_there = |client: Arc<crate::client::Client>| scope.includes(client.addresses.local_address());
+    scope == Scope::All || listened() || shared.clients.all().into_iter().any(is_there)
+}
+
 /// Does what drains ask for, when its time has come, until it is dropped. One worker has it.
 pub(crate) async fn run(shared: Arc<Shared>) {
     loop {

@@ -97,6 +97,7 @@ impl Server {
         let count = config.workers.max(1);
         let shared = Arc::new(Shared::new(config, run_id, unix_ms()));
         let addresses = tcp.into_iter().filter_map(|listener| shared.endpoints.add(listener).ok()).collect();
+        shared.endpoints.set_tls(listeners.tls_addresses());
         #[cfg(feature = "tls")]
         shared.tls.reload(&shared.config())?;
         let mut workers = Vec::with_capacity(count);

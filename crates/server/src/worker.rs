@@ -41,6 +41,14 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
+    /// Where they listen with TLS.
+    pub(crate) fn tls_addresses(&self) -> Vec<SocketAddr> {
+        #[cfg(feature = "tls")]
+        return self.tls.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+        #[cfg(not(feature = "tls"))]
+        Vec::new()
+    }
+
     /// The same sockets under descriptors of their own.
     pub(crate) fn try_clone(&self) -> io::Result<Self> {
         Ok(Self {

@@ -17,6 +17,9 @@ use towline_store::number::parse_f64;
 /// Letters of a host name; the longest that DNS knows.
 const HOST_BYTES_MAX: usize = 253;
 
+/// Addresses that an error lists: enough for a server of today, and still one line.
+const ADDRESSES_SHOWN_MAX: usize = 16;
+
 /// `CLIENT MAINT_NOTIFICATIONS <ON [moving-endpoint-type type] | OFF>`. What is going on already is told right behind the
 /// reply.
 fn maint_notifications(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -66,20 +69,25 @@ fn drain(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     if args.is(2, "cancel") && args.len() <= 4 {
         return cancel(ctx, args);
     }
-    let (mut window, mut successor, mut scope) = (DRAIN_WINDOW_DEFAULT, None, Scope::All);
+    let (mut window, mut successor, mut local) = (None, None, None);
     let mut at = 2;
     while at < args.len() {
         let value = args.at(at + 1).ok_or(CommandError::Syntax)?;
-        if args.is(at, "window") {
-            window = parse_window(value)?;
-        } else if args.is(at, "to") {
+        // Each option once: of two values none is known to be meant.
+        if args.is(at, "window") && window.is_none() {
+            window = Some(parse_window(value)?);
+        } else if args.is(at, "to") && successor.is_none() {
             successor = Some(parse_successor(value)?);
-        } else if args.is(at, "on") {
-            scope = Scope::Local(parse_local(value)?);
+        } else if args.is(at, "on") && local.is_none() {
+            local = Some(parse_local(value)?);
         } else {
             return Err(CommandError::Syntax);
         }
         at += 2;
+    }
+    let (window, scope) = (window.unwrap_or(DRAIN_WINDOW_DEFAULT), local.map_or(Scope::All, Scope::Local));
+    if !maintenance::is_reachable(ctx.server, scope) {
+        return Err(not_listened_on(scope, &ctx.server.endpoints.addresses()));
     }
     let begun = maintenance::drain(ctx.server, scope, window, successor, Instant::now());
     let seq = begun.map_err(|error| CommandError::message(format!("ERR {error}")))?;
@@ -121,6 +129,18 @@ fn parse_local(value: &[u8]) -> Result<SocketAddr, CommandError> {
     let address = text.and_then(|text| text.parse::<SocketAddr>().ok()).filter(|address| address.port() > 0);
     address
         .ok_or(CommandError::Text("ERR ON takes a local IP address and port: 127.0.0.1:6379 or [::1]:6379"))
+}
+
+fn not_listened_on(scope: Scope, addresses: &[SocketAddr]) -> CommandError {
+    if addresses.is_empty() {
+        return CommandError::message(format!("ERR nothing listens on {scope}, nor on another TCP address"));
+    }
+    let shown: Vec<_> = addresses.iter().take(ADDRESSES_SHOWN_MAX).map(SocketAddr::to_string).collect();
+    let more = match addresses.len() - shown.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    CommandError::message(format!("ERR nothing listens on {scope}; listened on: {}{more}", shown.join(", ")))
 }
 
 fn cancel(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
@@ -176,6 +196,7 @@ fn towline_help(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
             "DRAIN [WINDOW <seconds>] [TO <host:port>] [ON <local-ip:port>]",
             "    Tell the connections that exist now to move, and close them when the window (default: 15",
             "    seconds) is over. New connections are accepted all along. Returns the drain's number.",
+            "    ON 0.0.0.0:<port> or [::]:<port> means every address of that family with this port.",
             "DRAIN STATUS",
             "    Show the drains that run and the last ones that are over.",
             "DRAIN CANCEL [<seq>]",

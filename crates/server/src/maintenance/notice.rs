@@ -36,6 +36,13 @@ impl Scope {
             (wanted.ip(), wanted.port()) == (local.ip(), local.port())
         }
     }
+
+    /// Whether a connection to a socket that listens on `listened` may belong to it. A socket with an unspecified IP accepts
+    /// on any address of its family.
+    pub(super) fn overlaps(self, listened: SocketAddr) -> bool {
+        let Self::Local(wanted) = self else { return true };
+        self.includes(Some(listened)) || Self::Local(listened).includes(Some(wanted))
+    }
 }
 
 impl std::fmt::Display for Scope {

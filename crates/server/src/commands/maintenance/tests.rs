@@ -1,13 +1,20 @@
 //! Tests of the commands of planned moves.
 
 use crate::Config;
-use crate::client::Ending;
-use crate::maintenance::{Notice, Registry, Scope};
+use crate::client::{Addresses, Ending};
+use crate::maintenance::{self, Notice, Registry, Scope};
 use crate::testing::{START_MS, Server};
+use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 fn registry(server: &Server) -> &Registry {
     &server.local.shared.maintenance
+}
+
+/// Has the server listen on this address, as far as its list is concerned; nobody accepts.
+fn listen(server: &Server, address: &str) -> SocketAddr {
+    let listener = TcpListener::bind(address).expect("a port is free");
+    server.local.shared.endpoints.add(listener).expect("it has an address")
 }
 
 fn announce(server: &Server, shard: &str) -> u64 {
@@ -129,6 +136,7 @@ fn hello_2_and_reset_end_it_and_nothing_pushed_comes_behind_their_reply() {
 #[test]
 fn a_drain_is_begun_shown_and_cancelled() {
     let mut server = Server::new().resp3();
+    let on = listen(&server, "127.0.0.1:0").to_string();
     server.line("CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type internal-ip");
     let seq =
         |reply: &str| reply.strip_prefix(':').and_then(|seq| seq.parse::<u64>().ok()).expect("a number");
@@ -136,14 +144,14 @@ fn a_drain_is_begun_shown_and_cancelled() {
     assert_eq!(server.pushed(), format!(">4 $6 MOVING :{first} :15 _"));
     let second = seq(&server.line("towline drain to 10.0.0.2:6379 window 0.5"));
     assert_eq!(server.pushed(), format!(">4 $6 MOVING :{second} :1 $13 10.0.0.2:6379"));
-    let third = seq(&server.line("TOWLINE DRAIN ON [::1]:6379 WINDOW 3600 TO db.test:1"));
+    let third = seq(&server.line(&format!("TOWLINE DRAIN ON {on} WINDOW 3600 TO db.test:1")));
     let shown = server.line("TOWLINE DRAIN STATUS");
     assert!(shown.starts_with(&format!(
         "*2 %10 $3 seq :{second} $5 scope $3 all $5 state $9 announced $6 window ,0.5 "
     )));
     for part in [
         "$9 successor $13 10.0.0.2:6379 $11 connections :1 $4 told :1 $4 left :0 $6 closed :0",
-        &format!("%10 $3 seq :{third} $5 scope $10 [::1]:6379 "),
+        &format!("%10 $3 seq :{third} $5 scope ${} {on} ", on.len()),
         "$9 successor $9 db.test:1 $11 connections :0 ",
     ] {
         assert!(shown.contains(part), "{shown}");
@@ -164,6 +172,10 @@ fn a_drain_refuses_what_it_cannot_do() {
         ("TOWLINE DRAIN CANCEL 1 2", "syntax error"),
         ("TOWLINE DRAIN CANCEL x", "value is not an integer or out of range"),
         ("TOWLINE DRAIN AFTER 5", "syntax error"),
+        ("TOWLINE DRAIN WINDOW 5 WINDOW 6", "syntax error"),
+        ("TOWLINE DRAIN WINDOW 5 TO a:1 window 5", "syntax error"),
+        ("TOWLINE DRAIN TO a:1 TO b:1", "syntax error"),
+        ("TOWLINE DRAIN ON 127.0.0.1:1 ON 127.0.0.1:1", "syntax error"),
         ("TOWLINE DRAIN WINDOW x", "the window is not a number of seconds"),
         ("TOWLINE DRAIN WINDOW 0", "the window must be 0.1 to 3600 seconds"),
         ("TOWLINE DRAIN WINDOW 3601", "the window must be 0.1 to 3600 seconds"),
@@ -186,10 +198,51 @@ fn a_drain_refuses_what_it_cannot_do() {
         );
     }
     for port in 1..=64 {
-        server.line(&format!("TOWLINE DRAIN ON 127.0.0.1:{port}"));
+        let scope = Scope::Local(SocketAddr::from(([127, 0, 0, 1], port)));
+        let begun =
+            maintenance::drain(&server.local.shared, scope, Duration::from_secs(5), None, Instant::now());
+        assert!(begun.is_ok());
     }
     assert_eq!(server.line("TOWLINE DRAIN"), "-ERR 64 drains are running; wait for one to end, or cancel it");
     assert!(server.line("TOWLINE HELP").contains("DRAIN STATUS"));
+}
+
+#[test]
+fn a_drain_where_nobody_can_be_is_refused() {
+    let mut server = Server::new();
+    let drain = |server: &mut Server, on: &str| server.line(&format!("TOWLINE DRAIN ON {on}"));
+    assert_eq!(
+        drain(&mut server, "127.0.0.1:9"),
+        "-ERR nothing listens on 127.0.0.1:9, nor on another TCP address"
+    );
+    let one = listen(&server, "127.0.0.1:0");
+    let tls = "10.0.0.1:6380".parse().expect("an address");
+    server.local.shared.endpoints.set_tls(vec![tls]);
+    let elsewhere = SocketAddr::from(([127, 0, 0, 2], one.port())).to_string();
+    assert_eq!(
+        drain(&mut server, &elsewhere),
+        format!("-ERR nothing listens on {elsewhere}; listened on: {one}, {tls}")
+    );
+    assert!(drain(&mut server, &format!("[::]:{}", one.port())).starts_with("-ERR nothing"), "other family");
+    for on in [one.to_string(), format!("0.0.0.0:{}", one.port()), tls.to_string()] {
+        assert!(drain(&mut server, &on).starts_with(':'), "{on}");
+    }
+    // One that listens everywhere accepts on each address.
+    let all = listen(&server, "0.0.0.0:0");
+    for ip in ["0.0.0.0", "127.0.0.7"] {
+        assert!(drain(&mut server, &format!("{ip}:{}", all.port())).starts_with(':'), "{ip}");
+    }
+    // Connections outlive the address that they were accepted on, and can be drained.
+    server.local.shared.endpoints.remove(one);
+    assert!(drain(&mut server, &one.to_string()).starts_with("-ERR nothing"));
+    let addresses =
+        Addresses { tcp: Some((elsewhere.parse().expect("an address"), one)), ..Addresses::default() };
+    server.local.shared.clients.add(addresses, START_MS);
+    assert!(drain(&mut server, &one.to_string()).starts_with(':'));
+    for _ in 0..16 {
+        listen(&server, "127.0.0.1:0");
+    }
+    assert!(drain(&mut server, "127.0.0.1:9").ends_with(" and 2 more"));
 }
 
 #[test]
