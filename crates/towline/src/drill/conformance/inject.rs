@@ -1,7 +1,8 @@
 //! Makes a server announce something: by `TOWLINE DRAIN`, or by the HTTP interface of a fault injector.
 //!
-//! Owns the requests. Does not own what is checked when the frames come.
+//! Owns the requests, and ends what it has begun. Does not own what is checked when the frames come.
 
+use std::cell::RefCell;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ const ASK_EVERY: Duration = Duration::from_millis(300);
 /// Longest answer of the injector.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
 
+/// Characters of an answer that an error shows: one line.
+const ANSWER_SHOWN_MAX: usize = 100;
+
 /// The effects of `slot_migrate`.
 const SLOT_EFFECTS: [&str; 4] = ["remove-add", "add", "remove", "slot-shuffle"];
 
@@ -28,9 +32,11 @@ const SLOT_EFFECTS: [&str; 4] = ["remove-add", "add", "remove", "slot-shuffle"];
 const SUCCESSOR: &str = "192.0.2.7:6390";
 
 /// The ways to an event.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Inject {
     target: SocketAddr,
+    /// The numbers of the drains that were begun at the target.
+    drains: RefCell<Vec<i64>>,
     injector: Option<Injector>,
 }
 
@@ -56,7 +62,40 @@ impl Inject {
                 Some(Injector { host: host.to_owned(), database })
             }
         };
-        Ok(Self { target, injector })
+        Ok(Self { target, drains: RefCell::default(), injector })
+    }
+
+    /// Asks the injector, if there is one, whether it has the database. An injector that does not show its databases is
+    /// believed.
+    ///
+    /// # Errors
+    /// Nobody answers there, or what answers is no injector, or the database is not there; the caller's mistake.
+    pub(super) fn verify(&self) -> Result<()> {
+        let Some(injector) = &self.injector else { return Ok(()) };
+        let Injector { host, database } = injector;
+        let Some(known) = injector.databases()? else { return Ok(()) };
+        if known.contains(database) {
+            return Ok(());
+        }
+        let known: Vec<_> = known.iter().map(u64::to_string).collect();
+        bail!("--database {database}: the fault injector at {host} has {}", known.join(", "))
+    }
+
+    /// Cancels the drains that were begun and whose window is still open: the next run is told nothing of this one.
+    ///
+    /// # Errors
+    /// The server stopped answering.
+    pub(super) fn end(&self) -> Result<()> {
+        let drains = self.drains.take();
+        if drains.is_empty() {
+            return Ok(());
+        }
+        let mut wire = Wire::resp3(self.target)?;
+        for seq in drains {
+            // One that is over by now cannot be cancelled, and need not be.
+            wire.call(&["TOWLINE", "DRAIN", "CANCEL", &seq.to_string()])?;
+        }
+        Ok(())
     }
 
     /// Makes the server announce MOVING to the connections of the target, with this window where it can be chosen; the window
@@ -66,13 +105,16 @@ impl Inject {
     /// There is no way to: the text says what it would take.
     pub(super) fn moving(&self, window: Duration) -> Result<Option<Duration>> {
         if let Some(injector) = &self.injector {
-            injector.act("bind", json!({ "bdb_id": injector.database, "cluster_index": 0 }), false)?;
+            injector.begin("bind", &json!({ "bdb_id": injector.database, "cluster_index": 0 }))?;
             return Ok(None);
         }
         let mut wire = Wire::resp3(self.target)?;
         let (seconds, local) = (window.as_secs_f64().to_string(), self.target.to_string());
         match wire.call(&["TOWLINE", "DRAIN", "WINDOW", &seconds, "TO", SUCCESSOR, "ON", &local])? {
-            Frame::Integer(_) => Ok(Some(window)),
+            Frame::Integer(seq) => {
+                self.drains.borrow_mut().push(seq);
+                Ok(Some(window))
+            }
             Frame::Error(text) if text.starts_with(b"ERR unknown command") => {
                 bail!("needs an event: the server has no TOWLINE DRAIN, and there is no --inject")
             }
@@ -88,15 +130,15 @@ impl Inject {
         let injector = self.injector.as_ref().context("needs a fault injector: --inject http://HOST:PORT")?;
         let parameters = json!({ "bdb_id": injector.database, "cluster_index": 0 });
         if action != "slot_migrate" {
-            return injector.act(action, parameters, true);
+            return injector.act(action, &parameters).map(drop);
         }
         // Which effect is possible depends on where the slots are.
         let mut last = None;
         for effect in SLOT_EFFECTS {
             let mut parameters = parameters.clone();
             parameters["effect"] = effect.into();
-            match injector.act(action, parameters, true) {
-                Ok(()) => return Ok(()),
+            match injector.act(action, &parameters) {
+                Ok(_) => return Ok(()),
                 Err(error) => last = Some(error),
             }
         }
@@ -105,20 +147,36 @@ impl Inject {
 }
 
 impl Injector {
-    /// Starts an action, and waits for its end if that is asked for.
-    fn act(&self, action: &str, parameters: Value, is_awaited: bool) -> Result<()> {
+    /// The numbers of the databases, ascending; none if the injector does not show them.
+    fn databases(&self) -> Result<Option<Vec<u64>>> {
+        let parameters = json!({ "bdb_id": self.database, "rladmin_command": "status" });
+        let body = json!({ "type": "execute_rladmin_command", "parameters": parameters });
+        let begun = self.ask("POST", "/action", &body.to_string())?;
+        let Some(id) = begun["action_id"].as_str() else { return Ok(None) };
+        let Ok(state) = self.finish("execute_rladmin_command", id) else { return Ok(None) };
+        Ok(shown_databases(&state))
+    }
+
+    /// Starts an action and says its number.
+    fn begin(&self, action: &str, parameters: &Value) -> Result<String> {
         let body = json!({ "type": action, "parameters": parameters });
         let begun = self.ask("POST", "/action", &body.to_string())?;
-        let id =
-            begun["action_id"].as_str().with_context(|| format!("{action} was answered with {begun}"))?;
-        if !is_awaited {
-            return Ok(());
-        }
+        let id = begun["action_id"].as_str();
+        id.map(str::to_owned).with_context(|| format!("{action} was answered with {begun}"))
+    }
+
+    /// Does an action to its end, and returns what the injector says of it then.
+    fn act(&self, action: &str, parameters: &Value) -> Result<Value> {
+        self.finish(action, &self.begin(action, parameters)?)
+    }
+
+    /// Waits for the end of the action with this number.
+    fn finish(&self, action: &str, id: &str) -> Result<Value> {
         let end = Instant::now() + ACTION_MAX;
         loop {
             let state = self.ask("GET", &format!("/action/{id}"), "")?;
             match state["status"].as_str() {
-                Some("success" | "finished" | "completed") => return Ok(()),
+                Some("success" | "finished" | "completed") => return Ok(state),
                 Some("pending" | "running") if Instant::now() < end => std::thread::sleep(ASK_EVERY),
                 _ => bail!("{action} ended with {state}"),
             }
@@ -130,24 +188,50 @@ impl Injector {
         let address = address.with_context(|| format!("{} has no address", self.host))?;
         let mut stream = TcpStream::connect_timeout(&address, PATIENCE)
             .with_context(|| format!("no fault injector answers at {}", self.host))?;
-        stream.set_read_timeout(Some(ACTION_MAX))?;
-        write!(
-            stream,
+        let request = format!(
             "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n\
              Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
             self.host,
             body.len()
-        )?;
+        );
         let mut answer = String::new();
-        stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer)?;
+        let exchanged = stream
+            .set_read_timeout(Some(ACTION_MAX))
+            .and_then(|()| stream.write_all(request.as_bytes()))
+            .and_then(|()| stream.take(ANSWER_BYTES_MAX).read_to_string(&mut answer));
+        exchanged.with_context(|| format!("no fault injector answers at {}: {method} {path}", self.host))?;
         let body = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-        serde_json::from_str(body).with_context(|| format!("{method} {path} was answered with {answer:.200}"))
+        serde_json::from_str(body).with_context(|| {
+            let start: String = answer.chars().take(ANSWER_SHOWN_MAX).collect();
+            format!("no fault injector answers at {}: {method} {path} was answered with {start:?}", self.host)
+        })
     }
+}
+
+/// The databases, as `rladmin status` shows them, each a word like `db:7`; none if there is no such text.
+fn shown_databases(state: &Value) -> Option<Vec<u64>> {
+    let output = &state["output"];
+    let text = output["output"].as_str().or(output.as_str())?;
+    let number = |word: &str| word.trim_start_matches('*').strip_prefix("db:")?.parse().ok();
+    let mut numbers: Vec<u64> = text.split_whitespace().filter_map(number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    (!numbers.is_empty()).then_some(numbers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn databases_are_found_in_the_status() {
+        let text = "DATABASES:\nDB:ID NAME\ndb:12 a\n*db:3 b\nSHARDS:\ndb:3 b redis:1\n";
+        for state in [json!({ "output": { "output": text } }), json!({ "output": text })] {
+            assert_eq!(shown_databases(&state), Some(vec![3, 12]));
+        }
+        assert_eq!(shown_databases(&json!({ "output": "done" })), None);
+        assert_eq!(shown_databases(&json!({ "status": "success" })), None);
+    }
 
     #[test]
     fn urls_are_read_and_refused() {

@@ -80,7 +80,7 @@ impl ConformanceArgs {
 /// Runs the checks and prints their outcomes; the exit code, if they came to an end.
 ///
 /// # Errors
-/// The peer cannot be reached, or the report cannot be written.
+/// The peer or the fault injector cannot be reached, the injector does not have the database, or the report cannot be written.
 pub(super) fn execute(args: &ConformanceArgs) -> Result<u8> {
     let mut verdicts = Verdicts::default();
     let side = match (&args.client_listen, &args.target) {
@@ -93,7 +93,13 @@ pub(super) fn execute(args: &ConformanceArgs) -> Result<u8> {
                 target.to_socket_addrs().with_context(|| format!("--target {target}: no such address"))?;
             let address = addresses.next().with_context(|| format!("--target {target} has no address"))?;
             let inject = Inject::new(address, args.inject.as_deref(), args.database)?;
-            if let Support::None(error) = server::check(address, &inject, &mut verdicts)? {
+            inject.verify()?;
+            let checked = server::check(address, &inject, &mut verdicts);
+            // Whatever came of the checks; if they failed, that is the error to tell.
+            let ended = inject.end();
+            let support = checked?;
+            ended.context("cannot cancel the drains of this run")?;
+            if let Support::None(error) = support {
                 return not_supported(target, &error, args.is_json);
             }
             Side::Server
