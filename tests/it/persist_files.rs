@@ -40,7 +40,11 @@ fn check(kind: ServerKind, tool: &str, file: &Path) -> (bool, String) {
 /// A server that loads what lies in `directory`.
 fn start_on(kind: ServerKind, directory: &Path, flags: &[&str]) -> Server {
     let directory = directory.to_str().expect("UTF-8");
-    Server::start(kind, &[&["--dir", directory], flags].concat()).unwrap()
+    let server = Server::start(kind, &[&["--dir", directory], flags].concat()).unwrap();
+    // It answers some commands while it still loads.
+    let mut conn = server.connect().unwrap();
+    assert!(wait::until(|| conn.words("DBSIZE").unwrap().error().is_none()), "{kind:?} loads on");
+    server
 }
 
 fn run(conn: &mut Conn, command: &str) {
