@@ -265,7 +265,13 @@ impl Owner {
             self.shut(connection);
             return Rest::Again;
         }
-        self.dials.retain(|dial| state.bridge.is_wanted(dial.generation()));
+        // A dial is dropped without the lock: it may be a foreign transport's.
+        let unwanted = self.dials.iter().position(|dial| !state.bridge.is_wanted(dial.generation()));
+        if let Some(at) = unwanted {
+            self.publish(state);
+            self.dials.swap_remove(at);
+            return Rest::Again;
+        }
         if self.begin_dials(&mut state) {
             self.publish(state);
             return Rest::Again;
@@ -544,12 +550,14 @@ impl Owner {
 impl Drop for Owner {
     /// An owner that is dropped before its end (its runtime shuts down, or it panicked) leaves nobody waiting.
     fn drop(&mut self) {
+        // Without the lock: streams and dials may be a foreign transport's.
+        self.connections.clear();
+        self.dials.clear();
         let engine = Arc::clone(&self.engine);
         let mut state = engine.lock();
         if state.is_ended {
             return;
         }
-        self.connections.clear();
         state.writer = None;
         state.bridge.kill(clock::now());
         drop(state);

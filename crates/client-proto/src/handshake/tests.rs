@@ -137,6 +137,35 @@ fn an_old_server_ends_in_resp2_unless_resp3_is_a_must() {
 }
 
 #[test]
+fn announcements_of_maintenance_are_asked_for_in_the_form_that_was_chosen() {
+    let asking = |moving_endpoint_type, is_required| HandshakeConfig {
+        maintenance: Some(MaintenanceRequest { moving_endpoint_type, is_required }),
+        ..HandshakeConfig::default()
+    };
+    let wire = |args: &[&str]| {
+        let mut out = Vec::new();
+        encode_command(args, &mut out);
+        String::from_utf8(out).unwrap()
+    };
+    let long = wire(&["CLIENT", "MAINT_NOTIFICATIONS", "ON", "moving-endpoint-type", "external-ip"]);
+    assert!(start(&asking(Some("external-ip"), false)).1.contains(&long));
+    assert!(start(&asking(None, false)).1.contains(&wire(&["CLIENT", "MAINT_NOTIFICATIONS", "ON"])));
+    let resp2 = HandshakeConfig { protocol: ProtocolChoice::Resp2, ..asking(None, false) };
+    assert!(!start(&resp2).1.contains("MAINT_NOTIFICATIONS"), "RESP2 has no room for them");
+
+    let replies = |hello: &str, asked: &str| format!("{hello}+OK\r\n+OK\r\n:4\r\n{asked}{TRACE}");
+    let refusal = "-ERR unknown subcommand 'MAINT_NOTIFICATIONS'. Try CLIENT HELP.\r\n";
+    assert!(ready(&asking(None, false), &replies(HELLO_3, "+OK\r\n")).has_maintenance);
+    let without = ready(&asking(None, false), &replies(HELLO_3, refusal));
+    assert!(!without.has_maintenance && without.refused[0].0 == Step::Maintenance);
+    let (_, error) = failure(&asking(None, true), &replies(HELLO_3, refusal));
+    assert!(!error.is_retryable(), "{error}");
+    // A server that agrees and speaks RESP2 cannot announce anything.
+    let old = replies("-ERR unknown command 'HELLO'\r\n", "+OK\r\n");
+    assert_eq!(failure(&asking(None, true), &old).1, HandshakeError::NoMaintenance);
+}
+
+#[test]
 fn resp2_by_choice_still_learns_about_the_server() {
     let config = HandshakeConfig { protocol: ProtocolChoice::Resp2, ..HandshakeConfig::default() };
     let hello = "*6\r\n$6\r\nserver\r\n$6\r\nvalkey\r\n$5\r\nproto\r\n:2\r\n$4\r\nmode\r\n$7\r\ncluster\r\n";

@@ -8,10 +8,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use bytes::Bytes;
-
-use crate::handshake::ExtraCommand;
-
 /// Whether a connection asks its server to announce maintenance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum MaintenanceMode {
@@ -23,24 +19,6 @@ pub enum MaintenanceMode {
     Auto,
     /// It asks, and a server that refuses, or that does not speak RESP3, is not used.
     Required,
-}
-
-impl MaintenanceMode {
-    /// What a connection says to get announcements, after `HELLO 3`; `None` if it does not ask. `endpoint_type` is a
-    /// resolved one: [`EndpointType::Auto`] leaves the form to the server.
-    pub fn command(self, endpoint_type: EndpointType) -> Option<ExtraCommand> {
-        let is_required = match self {
-            Self::Disabled => return None,
-            Self::Auto => false,
-            Self::Required => true,
-        };
-        let mut args: Vec<_> =
-            ["CLIENT", "MAINT_NOTIFICATIONS", "ON"].map(|text| Bytes::from_static(text.as_bytes())).into();
-        if let Some(value) = endpoint_type.wire() {
-            args.extend(["moving-endpoint-type", value].map(|text| Bytes::from_static(text.as_bytes())));
-        }
-        Some(ExtraCommand { args, is_required })
-    }
 }
 
 /// In which form the server names a successor.
@@ -191,20 +169,6 @@ mod tests {
         {
             assert_eq!(choice.resolve(None, true, ConfiguredHost::Path), choice);
         }
-    }
-
-    #[test]
-    fn the_command_says_what_was_chosen() {
-        let text = |mode: MaintenanceMode, endpoint_type| {
-            mode.command(endpoint_type).map(|command| (command.args.join(&b' '), command.is_required))
-        };
-        assert_eq!(text(MaintenanceMode::Disabled, InternalIp), None);
-        let bare = b"CLIENT MAINT_NOTIFICATIONS ON".to_vec();
-        for endpoint_type in [ServerDefault, Auto] {
-            assert_eq!(text(MaintenanceMode::Auto, endpoint_type), Some((bare.clone(), false)));
-        }
-        let full = b"CLIENT MAINT_NOTIFICATIONS ON moving-endpoint-type none".to_vec();
-        assert_eq!(text(MaintenanceMode::Required, EndpointType::None), Some((full, true)));
     }
 
     #[test]
