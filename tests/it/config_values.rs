@@ -43,8 +43,6 @@ const OTHER: &[(&str, &str)] = &[
     ("requirepass", "the test would lock itself out"),
     ("dir", "the test would lose its directory"),
     ("dbfilename", "an empty name is refused, as in Valkey 9"),
-    ("appendonly", "persistence is not there yet"),
-    ("save", "persistence is not there yet"),
     ("activedefrag", "the reason for the refusal is another"),
     ("loglevel", "Redis 7.2 added a level"),
     ("tls-cert-file", "a file that cannot be read is refused at once"),

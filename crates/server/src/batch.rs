@@ -55,6 +55,7 @@ pub(crate) fn allowed(local: &Local, session: &Session, input_bytes: usize, now_
     session.is_plain()
         && !local.shared.monitors.any()
         && !local.shared.pause.is_on()
+        && local.shared.persistence.gate.is_open()
         && !local.shared.tracking.any_broadcast()
         && !(0..SLOWLOG_US_MIN).contains(&threshold)
         && memory::is_roomy(local, ROOM_BYTES + input_bytes as u64, now_ms)

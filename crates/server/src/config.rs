@@ -6,12 +6,14 @@
 mod check;
 mod load;
 mod param;
+mod persistence;
 mod rewrite;
 mod table;
 mod text;
 
 pub use load::ConfigError;
 pub(crate) use param::{Change, Param};
+pub use persistence::{AppendFsync, Persistence, SavePoint};
 pub(crate) use rewrite::rewrite;
 pub(crate) use table::{PARAMS, find};
 pub(crate) use text::split_words;
@@ -185,6 +187,8 @@ pub struct Config {
     pub dir: String,
     /// `dbfilename`.
     pub dbfilename: String,
+    /// Snapshots and log. Default: none; a process has the save points of Redis.
+    pub persistence: Persistence,
     /// `logfile`; none is standard error.
     pub logfile: Option<String>,
     /// `loglevel`.
@@ -246,6 +250,7 @@ impl Default for Config {
             enable_protected_configs: Access::No,
             dir: dir.unwrap_or_else(|| ".".into()),
             dbfilename: "dump.rdb".into(),
+            persistence: Persistence::default(),
             logfile: None,
             loglevel: LogLevel::default(),
             pidfile: None,

@@ -239,6 +239,14 @@ fn check(
             return Ok(Check::Wait);
         }
     }
+    let gate = &local.shared.persistence.gate;
+    if !gate.is_open() {
+        let queued = session.multi.as_deref().filter(|_| command.name == "exec");
+        let writes = |command: &Command| command.flags.contains(Flags::WRITE);
+        let any_queued =
+            || queued.is_some_and(|multi| multi.queue.iter().any(|queued| writes(queued.command)));
+        gate.check(command, writes(command) || any_queued())?;
+    }
     if session.is_monitor && flags.intersects(Flags::READONLY.union(Flags::WRITE).union(Flags::MAY_REPLICATE))
     {
         return Err(CommandError::Text("ERR Replica can't interact with the keyspace"));

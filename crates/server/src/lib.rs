@@ -25,6 +25,7 @@ mod memory;
 mod monitor;
 mod output;
 mod pause;
+mod persistence;
 mod process;
 mod pubsub;
 mod server;
@@ -43,12 +44,16 @@ mod replay_tests;
 #[cfg(test)]
 mod testing;
 
-pub use config::{Access, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, TlsAuthClients};
+pub use config::{
+    Access, AppendFsync, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, Persistence, SavePoint,
+    TlsAuthClients,
+};
 pub use limits::OutputLimit;
 pub use maintenance::{
     DRAIN_WINDOW_DEFAULT, DRAIN_WINDOW_MAX, DRAIN_WINDOW_MIN, DrainError, DrainState, DrainStatus,
     EndpointType, Maintenance, Notice, NotifiedConnection, Scope, SlotMove, Successor,
 };
+pub use persistence::disk::{Disk, DiskEntry, DiskFile, DiskLock, RealDisk};
 pub use server::{ConfigWatch, Reloader, Server, StartError, Stopper};
 pub use shared::Stop;
 #[cfg(feature = "tls")]

@@ -341,7 +341,8 @@ mod tests {
     /// A server in which each key takes 100 bytes.
     fn server(maxmemory: u64, policy: Policy) -> Server {
         let config = Config { workers: 1, maxmemory, maxmemory_policy: policy, ..Config::default() };
-        let mut shared = Shared::new(config, "0".repeat(40), START_MS);
+        let mut shared =
+            Shared::new(config, Arc::new(crate::persistence::disk::RealDisk), "0".repeat(40), START_MS);
         shared.memory = Meter::with_rule(|store| store.len(0) as u64 * 100);
         Server::with_shared(shared)
     }

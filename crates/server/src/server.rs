@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::connection::unix_ms;
 use crate::endpoints::ENDPOINTS_MAX;
 use crate::maintenance::Maintenance;
+use crate::persistence::disk::{Disk, RealDisk};
 use crate::shared::{Shared, Stop};
 use crate::worker::{self, Listeners};
 use std::io;
@@ -83,6 +84,14 @@ impl Server {
     /// # Errors
     /// [`StartError`]: the configuration or the environment is at fault, and the text says what to do.
     pub fn start(config: Config) -> Result<Self, StartError> {
+        Self::start_on(config, Arc::new(RealDisk))
+    }
+
+    /// [`Server::start`] with another file system: for tests of what happens when files fail.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn start_on(config: Config, disk: Arc<dyn Disk>) -> Result<Self, StartError> {
         let random = random_bytes::<28>().map_err(StartError::Random)?;
         let seed = u64::from_le_bytes(random[20..].try_into().expect("invariant: 8 of 28 bytes"));
         // Fails only when a server was started in this process before; its seed is as good.
@@ -95,7 +104,7 @@ impl Server {
         let admin = bind_admin(&config)?;
         let unixsocket = config.unixsocket.clone();
         let count = config.workers.max(1);
-        let shared = Arc::new(Shared::new(config, run_id, unix_ms()));
+        let shared = Arc::new(Shared::new(config, disk, run_id, unix_ms()));
         let addresses = tcp.into_iter().filter_map(|listener| shared.endpoints.add(listener).ok()).collect();
         shared.endpoints.set_tls(listeners.tls_addresses());
         #[cfg(feature = "tls")]

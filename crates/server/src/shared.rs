@@ -12,6 +12,8 @@ use crate::maintenance::Registry;
 use crate::memory::Meter;
 use crate::monitor::Monitors;
 use crate::pause::Pause;
+use crate::persistence::Persistence;
+use crate::persistence::disk::Disk;
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
@@ -43,6 +45,7 @@ pub(crate) struct Shared {
     pub(crate) pause: Pause,
     pub(crate) maintenance: Registry,
     pub(crate) endpoints: Endpoints,
+    pub(crate) persistence: Persistence,
     pub(crate) slowlog: SlowLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) memory: Meter,
@@ -65,7 +68,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// The state of a server that starts now, with this configuration.
-    pub(crate) fn new(config: Config, run_id: String, started_ms: u64) -> Self {
+    pub(crate) fn new(config: Config, disk: Arc<dyn Disk>, run_id: String, started_ms: u64) -> Self {
         let stats = Stats::new(config.workers);
         stats.track_latency(config.latency_tracking);
         Self {
@@ -78,6 +81,7 @@ impl Shared {
             pause: Pause::default(),
             maintenance: Registry::new(started_ms),
             endpoints: Endpoints::default(),
+            persistence: Persistence::new(disk),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),

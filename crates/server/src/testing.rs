@@ -10,6 +10,7 @@ use crate::client::Addresses;
 use crate::command::{Ctx, OwnedArgs};
 use crate::config::Config;
 use crate::execute::{Flow, Local, resolve, run};
+use crate::persistence::disk::RealDisk;
 use crate::session::Session;
 use crate::shared::Shared;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl Server {
 
     /// A server with this configuration.
     pub(crate) fn with(config: Config) -> Self {
-        Self::with_shared(Shared::new(config, "0".repeat(40), START_MS))
+        Self::with_shared(Shared::new(config, Arc::new(RealDisk), "0".repeat(40), START_MS))
     }
 
     /// A server with this shared state.

@@ -7,7 +7,7 @@
 //! # What a consumer gets
 //!
 //! [`Batch`]es with two lanes. The *images* of all batches together are the state of the slots at the opening instant, each key
-//! once. The *units* are the effects of each command or transaction since then, numbered from 1, in an order that is that of
+//! once. The *units* are the effects of each command or transaction since then, numbered from [`Config::position_start`] on, in an order that is that of
 //! execution for every slot. So images, and then the units up to any cut, are the state at that cut; it is for the
 //! consumer to apply them in that order (a log rewrite puts the lanes into two files, a replica applies the images as
 //! they come and keeps the units until [`Progress::is_snapshot_done`]). Keys that had expired at the opening instant have no
@@ -109,6 +109,9 @@ pub struct Config {
     /// Whether the position of the last unit is left in [`crate::changes::Changes::position`]: for a log whose
     /// replies wait for the disk.
     pub reports_position: bool,
+    /// The position before the first unit's. Default 0. A log that was interrupted goes on from where it was, so that a position
+    /// means the same all along.
+    pub position_start: u64,
     /// Called when effects wait to be fetched, or the stream has ended.
     pub wake: Option<Wake>,
 }
@@ -122,6 +125,7 @@ impl Default for Config {
             batch_bytes: BATCH_BYTES_DEFAULT,
             piece: Piece::default(),
             reports_position: false,
+            position_start: 0,
             wake: None,
         }
     }
@@ -136,6 +140,7 @@ impl fmt::Debug for Config {
             .field("batch_bytes", &self.batch_bytes)
             .field("piece", &self.piece)
             .field("reports_position", &self.reports_position)
+            .field("position_start", &self.position_start)
             .finish_non_exhaustive()
     }
 }
@@ -153,7 +158,7 @@ pub struct Progress {
     pub is_snapshot_done: bool,
     /// Slots whose snapshot is complete, of [`SlotStream::slot_count`].
     pub slots_done: usize,
-    /// Position of the last unit in this batch or one before it; 0 before the first.
+    /// Position of the last unit in this batch or one before it; [`Config::position_start`] before the first.
     pub position: u64,
 }
 
@@ -177,6 +182,22 @@ impl SlotStream {
     /// Opens a stream over `slots`, which need not be sorted or distinct, at the instant `now_ms` (unix milliseconds). The
     /// caller holds no slot.
     pub fn open(store: &Store, slots: impl IntoIterator<Item = Slot>, now_ms: u64, config: &Config) -> Self {
+        Self::open_at(store, slots, now_ms, config, || ()).0
+    }
+
+    /// Opens another stream over the same slots, and tells the position of the last unit of this one at the opening instant of
+    /// the other: what that has in its snapshot are this stream's units up to there. For the base of a log that goes on.
+    pub fn open_beside(&self, store: &Store, now_ms: u64, config: &Config) -> (Self, u64) {
+        Self::open_at(store, self.slots.iter().copied(), now_ms, config, || self.shared.queue().units)
+    }
+
+    fn open_at<T>(
+        store: &Store,
+        slots: impl IntoIterator<Item = Slot>,
+        now_ms: u64,
+        config: &Config,
+        at_instant: impl FnOnce() -> T,
+    ) -> (Self, T) {
         let mut slots: Vec<Slot> = slots.into_iter().filter(|&slot| usize::from(slot) < SLOT_COUNT).collect();
         slots.sort_unstable();
         slots.dedup();
@@ -188,11 +209,13 @@ impl SlotStream {
         }
         let guards: Vec<_> = slots.iter().map(|&slot| store.lock(slot)).collect();
         shared.activate(now_ms);
+        let seen = at_instant();
         let open = Arc::clone(store.streams());
         open.fetch_add(1, Ordering::Relaxed);
         drop(guards);
         let at = if config.has_snapshot { 0 } else { slots.len() };
-        Self { shared, slots, batch_bytes: config.batch_bytes, at, is_open: false, position: 0, open }
+        let (batch_bytes, position) = (config.batch_bytes, config.position_start);
+        (Self { shared, slots, batch_bytes, at, is_open: false, position, open }, seen)
     }
 
     /// Number of slots.

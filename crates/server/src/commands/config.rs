@@ -247,7 +247,6 @@ mod tests {
             ("oom-score-adj-values", "0 200", "wrong number of arguments"),
             ("save", "900", "Invalid save parameters"),
             ("save", "0 1", "Invalid save parameters"),
-            ("save", "900 1", "persistence is not there yet"),
             ("appendonly", "foo", "argument must be 'yes' or 'no'"),
             ("activedefrag", "1", "argument must be 'yes' or 'no'"),
             ("rdbchecksum", "no", "can't set immutable config"),

@@ -2,6 +2,7 @@
 //!
 //! Owns: the forms that only such values have. Does **not** own numbers, sizes and choices (see `text`).
 
+use super::SavePoint;
 use super::param::Reason;
 use super::text::parse_choice;
 use towline_store::number::{parse_f64, parse_i64};
@@ -61,11 +62,15 @@ pub(super) fn title_template(text: &[u8]) -> Result<Vec<u8>, Reason> {
 }
 
 /// Pairs of seconds and changes after which data is saved.
-pub(super) fn save_points(words: &[Vec<u8>]) -> Result<(), Reason> {
-    let at_least = |word: &Vec<u8>, min| parse_i64(word).is_some_and(|number| number >= min);
-    let are_pairs = words.len().is_multiple_of(2)
-        && words.chunks_exact(2).all(|pair| at_least(&pair[0], 1) && at_least(&pair[1], 0));
-    if are_pairs { Ok(()) } else { Err("Invalid save parameters".into()) }
+pub(super) fn save_points(words: &[Vec<u8>]) -> Result<Vec<SavePoint>, Reason> {
+    let at_least = |word: &[u8], min: u64| {
+        parse_i64(word).and_then(|number| u64::try_from(number).ok()).filter(|&number| number >= min)
+    };
+    let point = |pair: &[Vec<u8>]| {
+        let [seconds, changes] = pair else { return None };
+        Some(SavePoint { seconds: at_least(seconds, 1)?, changes: at_least(changes, 0)? })
+    };
+    words.chunks(2).map(point).collect::<Option<_>>().ok_or_else(|| "Invalid save parameters".into())
 }
 
 /// Three adjustments of the kernel's choice of a victim.

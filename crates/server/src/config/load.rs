@@ -5,7 +5,7 @@
 
 use super::param::Param;
 use super::table::{PARAMS, UNSUPPORTED, find};
-use super::{Config, split_words};
+use super::{Config, Persistence, split_words};
 use std::path::{Path, PathBuf};
 
 /// `include` directives within one another that are followed; more are taken for a cycle.
@@ -80,7 +80,7 @@ fn suggest(name: &str) -> String {
 }
 
 impl Config {
-    /// The defaults, changed by a file in `redis.conf` syntax, then by the environment (`TOWLINE_MAXMEMORY_POLICY` is
+    /// The defaults of a process, changed by a file in `redis.conf` syntax, then by the environment (`TOWLINE_MAXMEMORY_POLICY` is
     /// `maxmemory-policy`; other variables are ignored), then by flags (`--maxmemory-policy allkeys-lru`, or with `=`).
     /// Values of one parameter on several lines are applied one after the other.
     ///
@@ -91,9 +91,9 @@ impl Config {
         env: impl IntoIterator<Item = (String, String)>,
         flags: impl IntoIterator<Item = String>,
     ) -> Result<Self, ConfigError> {
-        let mut config = Self::default();
+        let mut config = Self { persistence: Persistence::of_a_process(), ..Self::default() };
         if let Some(file) = file {
-            apply_file(&mut config, file, 0)?;
+            apply_file(&mut config, file, 0, &mut false)?;
             config.file = Some(std::path::absolute(file).unwrap_or_else(|_| file.to_owned()));
         }
         apply_env(&mut config, env)?;
@@ -126,7 +126,13 @@ impl Config {
     }
 }
 
-fn apply_file(config: &mut Config, path: &Path, depth: usize) -> Result<(), ConfigError> {
+/// `has_saves` says whether a `save` line came before: the first one replaces the defaults, the others add to it.
+fn apply_file(
+    config: &mut Config,
+    path: &Path,
+    depth: usize,
+    has_saves: &mut bool,
+) -> Result<(), ConfigError> {
     let shown = path.display().to_string();
     let content = read(path).map_err(|reason| ConfigError::Unreadable { path: shown.clone(), reason })?;
     for (number, line) in content.split(|&byte| byte == b'\n').enumerate() {
@@ -142,11 +148,18 @@ fn apply_file(config: &mut Config, path: &Path, depth: usize) -> Result<(), Conf
                 return Err(ConfigError::IncludedTooDeep { at: at() });
             }
             for value in values {
-                apply_file(config, &PathBuf::from(String::from_utf8_lossy(value).into_owned()), depth + 1)?;
+                let path = PathBuf::from(String::from_utf8_lossy(value).into_owned());
+                apply_file(config, &path, depth + 1, has_saves)?;
             }
             continue;
         }
+        let is_save = name.eq_ignore_ascii_case(b"save");
+        let before = if is_save && *has_saves { config.persistence.save.clone() } else { Vec::new() };
+        *has_saves |= is_save;
         apply(config, at, name, values)?;
+        if !config.persistence.save.is_empty() {
+            config.persistence.save.splice(..0, before);
+        }
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use super::param::{Change, Param, Reason, Set};
 use super::text::{
     bool_text, choice_text, parse_bool, parse_choice, parse_int, parse_octal, parse_size, parse_text, size,
 };
-use super::{Access, ClientMemory, Config, LogLevel, TlsAuthClients};
+use super::{Access, AppendFsync, ClientMemory, Config, LogLevel, TlsAuthClients};
 use crate::limits::OutputLimit;
 use std::path::Path;
 use towline_store::evict::Policy;
@@ -43,7 +43,7 @@ const POLICIES: &[(&str, Policy)] = &[
 ];
 
 const NO_IO_THREADS: &str = "each worker reads and writes its own connections; see 'workers'";
-const NO_PERSISTENCE: &str = "persistence is not there yet";
+const ALWAYS_SYNCED: &str = "files are always written and synced in small steps";
 const NO_REPLICATION: &str = "replication is not there yet";
 const NO_CLUSTER: &str = "cluster mode is not there yet";
 const NO_STREAMS: &str = "streams are not there yet";
@@ -82,12 +82,12 @@ macro_rules! bytes {
 
 /// Yes or no.
 macro_rules! flag {
-    ($name:literal, $field:ident) => {
+    ($name:literal, $($field:ident).+) => {
         row(
             $name,
-            |c| bool_text(c.$field),
+            |c| bool_text(c.$($field).+),
             Set::Word(|c, text| {
-                c.$field = parse_bool(text)?;
+                c.$($field).+ = parse_bool(text)?;
                 Ok(())
             }),
         )
@@ -96,12 +96,12 @@ macro_rules! flag {
 
 /// One of several words.
 macro_rules! choice {
-    ($name:literal, $field:ident, $choices:expr) => {
+    ($name:literal, $($field:ident).+, $choices:expr) => {
         row(
             $name,
-            |c| choice_text(&c.$field, $choices),
+            |c| choice_text(&c.$($field).+, $choices),
             Set::Word(|c, text| {
-                c.$field = parse_choice(text, $choices)?;
+                c.$($field).+ = parse_choice(text, $choices)?;
                 Ok(())
             }),
         )
@@ -267,9 +267,22 @@ pub(crate) static PARAMS: &[Param] = &[
     flag!("latency-tracking", latency_tracking),
     flag!("maint-notifications", maint_notifications),
     PERCENTILES,
-    // Accepted with the one value that is supported
-    kept!(no "appendonly", NO_PERSISTENCE),
+    // Files
     SAVE,
+    flag!("stop-writes-on-bgsave-error", persistence.stop_writes_on_bgsave_error),
+    flag!("rdbcompression", persistence.rdbcompression),
+    flag!("rdbchecksum", persistence.rdbchecksum).change(Change::AtStart),
+    flag!("appendonly", persistence.appendonly),
+    APPENDFILENAME.change(Change::AtStart),
+    APPENDDIRNAME.change(Change::AtStart),
+    choice!("appendfsync", persistence.appendfsync, APPENDFSYNC),
+    flag!("no-appendfsync-on-rewrite", persistence.no_appendfsync_on_rewrite),
+    int!("auto-aof-rewrite-percentage", persistence.auto_aof_rewrite_percentage, 0, I32_MAX),
+    bytes!("auto-aof-rewrite-min-size", persistence.auto_aof_rewrite_min_size, 0, SIGNED_MAX),
+    flag!("aof-load-truncated", persistence.aof_load_truncated),
+    flag!("aof-use-rdb-preamble", persistence.aof_use_rdb_preamble),
+    flag!("aof-timestamp-enabled", persistence.aof_timestamp_enabled),
+    // Accepted with the one value that is supported
     kept!(no "daemonize", "running in the background is the service manager's job").change(Change::AtStart),
     kept!(no "cluster-enabled", NO_CLUSTER).change(Change::AtStart),
     kept!(no "activedefrag", "Active defragmentation cannot be enabled: this server does not have it"),
@@ -315,8 +328,8 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(text "locale-collate", "", "SORT ALPHA compares bytes"),
     kept!(text "bind-source-addr", "", NO_REPLICATION),
     kept!(int "socket-mark-id", "0", 0, U32_MAX, OS_DOES).change(Change::AtStart),
-    kept!("shutdown-on-sigint", "default", NO_PERSISTENCE, check::stop_words),
-    kept!("shutdown-on-sigterm", "default", NO_PERSISTENCE, check::stop_words),
+    kept!("shutdown-on-sigint", "default", ALWAYS_SYNCED, check::stop_words),
+    kept!("shutdown-on-sigterm", "default", ALWAYS_SYNCED, check::stop_words),
     kept!(int "shutdown-timeout", "10", 0, I32_MAX, NO_REPLICATION),
     kept!(one_of "enable-module-command", "no", &["no", "yes", "local"], "modules are not supported")
         .change(Change::AtStart),
@@ -335,22 +348,10 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(only "tls-client-key-file-pass", "", "encrypted keys are not supported"),
     kept!(yes_no "tls-replication", "no", NO_REPLICATION),
     kept!(yes_no "tls-cluster", "no", NO_CLUSTER),
-    kept!(yes_no "stop-writes-on-bgsave-error", "yes", NO_PERSISTENCE),
-    kept!(yes_no "rdbcompression", "yes", NO_PERSISTENCE),
-    kept!(yes_no "rdbchecksum", "yes", NO_PERSISTENCE).change(Change::AtStart),
-    kept!(yes_no "rdb-del-sync-files", "no", NO_PERSISTENCE),
-    kept!(yes_no "rdb-save-incremental-fsync", "yes", NO_PERSISTENCE),
-    kept!(text "appendfilename", "appendonly.aof", NO_PERSISTENCE).change(Change::AtStart),
-    kept!(text "appenddirname", "appendonlydir", NO_PERSISTENCE).change(Change::AtStart),
-    kept!(one_of "appendfsync", "everysec", &["everysec", "always", "no"], NO_PERSISTENCE),
-    kept!(yes_no "no-appendfsync-on-rewrite", "no", NO_PERSISTENCE),
-    kept!(int "auto-aof-rewrite-percentage", "100", 0, I32_MAX, NO_PERSISTENCE),
-    kept!(bytes "auto-aof-rewrite-min-size", "67108864", 0, SIGNED_MAX, NO_PERSISTENCE),
-    kept!(yes_no "aof-load-truncated", "yes", NO_PERSISTENCE),
-    kept!(yes_no "aof-use-rdb-preamble", "yes", NO_PERSISTENCE),
-    kept!(yes_no "aof-timestamp-enabled", "no", NO_PERSISTENCE),
-    kept!(yes_no "aof-rewrite-incremental-fsync", "yes", NO_PERSISTENCE),
-    kept!(yes_no "aof-disable-auto-gc", "no", NO_PERSISTENCE),
+    kept!(yes_no "rdb-del-sync-files", "no", NO_REPLICATION),
+    kept!(yes_no "rdb-save-incremental-fsync", "yes", ALWAYS_SYNCED),
+    kept!(yes_no "aof-rewrite-incremental-fsync", "yes", ALWAYS_SYNCED),
+    kept!(yes_no "aof-disable-auto-gc", "no", "files of the log that are not needed any more are always removed"),
     kept!(text "masterauth", "", NO_REPLICATION),
     kept!(text "masteruser", "", NO_REPLICATION),
     kept!(only "replicaof", "", NO_REPLICATION).alias("slaveof").change(Change::AtStart),
@@ -433,17 +434,56 @@ const BIND: Param = row(
     }),
 );
 
-const SAVE: Param = row(
-    "save",
-    |_| Vec::new(),
-    Set::Words(|_, words| {
-        if words.is_empty() || words == [b""] {
-            return Ok(());
-        }
-        check::save_points(words)?;
-        Err(NO_PERSISTENCE.into())
+/// In the order in which the error for an unknown one lists them.
+const APPENDFSYNC: &[(&str, AppendFsync)] =
+    &[("everysec", AppendFsync::EverySec), ("always", AppendFsync::Always), ("no", AppendFsync::No)];
+
+const SAVE: Param = {
+    let mut param = row(
+        "save",
+        |c| {
+            let points = c.persistence.save.iter();
+            points
+                .map(|point| format!("{} {}", point.seconds, point.changes))
+                .collect::<Vec<_>>()
+                .join(" ")
+                .into()
+        },
+        Set::Words(|c, words| {
+            let is_none = words.is_empty() || words == [b""];
+            c.persistence.save = if is_none { Vec::new() } else { check::save_points(words)? };
+            Ok(())
+        }),
+    );
+    param.words_per_line = 2;
+    param
+};
+
+const APPENDFILENAME: Param = row(
+    "appendfilename",
+    |c| c.persistence.appendfilename.clone().into(),
+    Set::Word(|c, text| {
+        c.persistence.appendfilename = file_name(text, "appendfilename")?;
+        Ok(())
     }),
 );
+
+const APPENDDIRNAME: Param = row(
+    "appenddirname",
+    |c| c.persistence.appenddirname.clone().into(),
+    Set::Word(|c, text| {
+        c.persistence.appenddirname = file_name(text, "appenddirname")?;
+        Ok(())
+    }),
+);
+
+fn file_name(text: &[u8], parameter: &str) -> Result<String, Reason> {
+    match parse_text(text)? {
+        None => Err(format!("{parameter} can't be empty").into()),
+        Some(name) if name.contains('/') => Err(format!("{parameter} can't be a path, just a name").into()),
+        Some(name) => Ok(name),
+    }
+}
 
 const OOM_SCORE_ADJ_VALUES: Param = {
     const DEFAULT: &str = "0 200 800";

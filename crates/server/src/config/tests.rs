@@ -78,6 +78,23 @@ fn flags_take_several_words_and_equal_signs() {
 }
 
 #[test]
+fn save_points_replace_the_defaults_and_add_up() {
+    let dir = Dir::new("saves");
+    let points = |content: &str, flags: &[&str]| {
+        let file = dir.file(content);
+        let flags = flags.iter().map(|&flag| flag.to_owned());
+        let config = Config::load(Some(&file), [], flags).unwrap();
+        config.persistence.save.iter().map(|point| (point.seconds, point.changes)).collect::<Vec<_>>()
+    };
+    assert_eq!(points("", &[]), [(3600, 1), (300, 100), (60, 10_000)]);
+    assert_eq!(points("save 900 1\nhz 20\nsave 300 10 60 5\n", &[]), [(900, 1), (300, 10), (60, 5)]);
+    assert_eq!(points("save 900 1\nsave \"\"\n", &[]), []);
+    assert_eq!(points("save \"\"\nsave 5 0\n", &[]), [(5, 0)]);
+    assert_eq!(points("save 900 1\n", &["--save", "7", "8"]), [(7, 8)]);
+    assert_eq!(points("save 900 1\n", &["--save", ""]), []);
+}
+
+#[test]
 fn errors_say_where_and_what() {
     let dir = Dir::new("errors");
     let error = |content: &str| {
@@ -95,11 +112,11 @@ fn errors_say_where_and_what() {
     );
     assert_eq!(error("port"), "towline.conf:1: invalid value for 'port': wrong number of arguments");
     assert_eq!(error("dir \"/tmp"), "towline.conf:1: unbalanced quotes");
+    assert_eq!(error("save 60"), "towline.conf:1: invalid value for 'save': Invalid save parameters");
     assert_eq!(
-        error("appendonly yes"),
-        "towline.conf:1: invalid value for 'appendonly': persistence is not there yet"
+        error("appenddirname a/b"),
+        "towline.conf:1: invalid value for 'appenddirname': appenddirname can't be a path, just a name"
     );
-    assert_eq!(error("save 60 1"), "towline.conf:1: invalid value for 'save': persistence is not there yet");
     assert_eq!(
         error("user default on"),
         "towline.conf:1: 'user' is not supported: ACL users are not there yet"

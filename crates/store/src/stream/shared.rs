@@ -24,7 +24,7 @@ pub type Wake = Arc<dyn Fn() + Send + Sync>;
 pub(super) struct Queue {
     pub(super) images: Vec<u8>,
     pub(super) effects: Vec<u8>,
-    /// Units so far.
+    /// Position of the last unit.
     pub(super) units: u64,
 }
 
@@ -58,7 +58,7 @@ impl Shared {
             bytes_max: config.bytes_max,
             opened_ms: AtomicU64::new(0),
             held: AtomicUsize::new(0),
-            queue: Mutex::default(),
+            queue: Mutex::new(Queue { units: config.position_start, ..Queue::default() }),
             wake: config.wake.clone(),
         }
     }

@@ -434,6 +434,28 @@ fn a_consumer_that_is_too_slow_ends_the_stream_and_nothing_else() {
 }
 
 #[test]
+fn a_snapshot_beside_a_tail_knows_which_units_it_has() {
+    let mut world = World::new(1);
+    let tail = Config { has_snapshot: false, position_start: 100, ..Config::default() };
+    let snapshot = Config { follows: false, ..Config::default() };
+    let mut log = SlotStream::open(&world.store, 0..SLOT_COUNT as Slot, 0, &tail);
+    (0..3).for_each(|n| set(&mut world, format!("k{n}").as_bytes(), b"v"));
+    let (mut base, position) = log.open_beside(&world.store, 0, &snapshot);
+    assert_eq!(position, 103);
+    (3..5).for_each(|n| set(&mut world, format!("k{n}").as_bytes(), b"v"));
+    let mut batch = Batch::default();
+    assert_eq!(log.next(&world.store, &mut batch).unwrap().position, 105);
+    assert_eq!(batch.units().map(|unit| unit.position.get()).collect::<Vec<_>>(), [101, 102, 103, 104, 105]);
+    let mut images = 0;
+    while !base.next(&world.store, &mut batch).unwrap().is_snapshot_done {
+        images += batch.images().count();
+    }
+    assert_eq!((images, batch.images().count()), (3, 0));
+    base.close(&world.store);
+    log.close(&world.store);
+}
+
+#[test]
 fn a_key_that_had_expired_has_no_image_but_whoever_finds_it_alive_sends_it() {
     let mut world = World::new(1);
     let slot = key_slot(b"k");
