@@ -210,7 +210,7 @@ mod tests {
                 "argument(s) must be one of the following: volatile-lru, volatile-lfu, volatile-random, volatile-ttl, \
                  allkeys-lru, allkeys-lfu, allkeys-random, noeviction",
             ),
-            ("appendonly", "yes", "persistence is not there yet"),
+            ("save", "900", "Invalid save parameters"),
         ] {
             assert_eq!(server.run(&["CONFIG", "SET", name, value]), failed(name, reason));
         }
