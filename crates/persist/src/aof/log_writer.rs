@@ -49,6 +49,12 @@ impl LogWriter {
         encode(out, args);
     }
 
+    /// Appends a command for `database` that is encoded already, and the `SELECT` that it needs.
+    pub fn encoded(&mut self, out: &mut Vec<u8>, database: u32, command: &[u8]) {
+        self.select(out, database);
+        out.extend_from_slice(command);
+    }
+
     /// Starts a transaction in `database`: up to the `EXEC` that [`exec`](Self::exec) writes, everything is
     /// loaded or nothing.
     pub fn multi(&mut self, out: &mut Vec<u8>, database: u32) {
