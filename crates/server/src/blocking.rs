@@ -40,7 +40,16 @@ pub(crate) struct Waiter {
     fate: AtomicU8,
     /// `CLIENT REPLY` suppresses the reply.
     is_silent: AtomicBool,
-    reply: Mutex<Option<Vec<Bytes>>>,
+    reply: Mutex<Option<Served>>,
+}
+
+/// The reply of a waiter that was served.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    /// Its bytes.
+    pub(crate) parts: Vec<Bytes>,
+    /// It tells of the log up to there.
+    pub(crate) position: u64,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -114,7 +123,7 @@ impl Waiter {
         if self.fate.compare_exchange(WAITING, SERVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
         }
-        self.deliver(vec![reply]);
+        self.deliver(Served { parts: vec![reply], position: 0 });
         true
     }
 
@@ -125,13 +134,13 @@ impl Waiter {
         self.end_with(Bytes::from(out.take().0))
     }
 
-    fn deliver(&self, reply: Vec<Bytes>) {
+    fn deliver(&self, reply: Served) {
         *lock(&self.reply) = Some(reply);
         self.client.wake();
     }
 
     /// The reply, once it is there.
-    pub(crate) fn take_reply(&self) -> Option<Vec<Bytes>> {
+    pub(crate) fn take_reply(&self) -> Option<Served> {
         lock(&self.reply).take()
     }
 
@@ -267,6 +276,9 @@ fn serve_one(local: &mut Local, waiter: &Waiter, now_ms: u64) -> bool {
         error.reply(ctx.out);
     }
     drop(ctx);
-    waiter.deliver(vec![Bytes::from(out.segments().collect::<Vec<_>>().concat())]);
+    // What it got may have come with the command that is being executed here, or with one before.
+    let position = local.changes.position.max(local.changes.seen);
+    waiter
+        .deliver(Served { parts: vec![Bytes::from(out.segments().collect::<Vec<_>>().concat())], position });
     true
 }

@@ -13,7 +13,7 @@ use crate::client::Ending;
 use crate::command::{Args, OwnedArgs, Row};
 use crate::execute::{self, Flow, Local};
 use crate::farewell;
-use crate::output::Output;
+use crate::output::{Output, Sent};
 use crate::session::Session;
 use crate::stream::Stream;
 use bytes::Bytes;
@@ -114,6 +114,8 @@ pub(crate) struct Connection {
     /// Arguments of the command at the start of `input` that have blocks of their own.
     owned: Vec<Arc<Vec<u8>>>,
     output: Option<Box<Output>>,
+    /// Up to where the log has to be durable before the worker wakes this connection; 0 if it does not.
+    awaited: u64,
     waiting: Option<Box<Waiting>>,
     /// Since when the soft output limit is exceeded, in unix milliseconds.
     over_soft_limit_since_ms: Option<u64>,
@@ -156,6 +158,7 @@ pub(crate) async fn serve(stream: Stream, session: Session, desk: Rc<RefCell<Des
         big: None,
         owned: Vec::new(),
         output: None,
+        awaited: 0,
         waiting: None,
         over_soft_limit_since_ms: None,
         waker: None,
@@ -175,17 +178,24 @@ impl Connection {
         match turn {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(())) | Err(End::Peer) => Poll::Ready(()),
-            Err(End::Here) => self.poll_close(cx),
+            Err(End::Here) => self.poll_close(cx, &mut desk.local),
         }
     }
 
     /// Sends what is left, as far as the socket takes it at once, and ends.
-    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_close(&mut self, cx: &mut Context<'_>, local: &mut Local) -> Poll<()> {
         if !self.session.client.is_killed()
             && let Some(output) = &mut self.output
-            && output.poll_send(cx, &mut self.stream).is_pending()
         {
-            return Poll::Pending;
+            match output.poll_send(cx, &mut self.stream, &local.shared.persistence.gate) {
+                Ok(Sent::All) | Err(_) => {}
+                Ok(Sent::Full) => return Poll::Pending,
+                Ok(Sent::Held(position)) => {
+                    self.wait_for_log(cx, local, position);
+                    self.register(cx, self.session.client.ending());
+                    return Poll::Pending;
+                }
+            }
         }
         let is_shut = Pin::new(&mut self.stream).poll_shutdown(cx).is_ready();
         match self.session.client.ending() {
@@ -210,6 +220,7 @@ impl Connection {
 
     fn poll_turn(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
         desk.local.refresh();
+        desk.local.forget_position();
         let ending = self.session.client.ending();
         if ending != Ending::No {
             self.begin_to_leave(ending)?;
@@ -218,10 +229,14 @@ impl Connection {
             return Err(End::Here);
         }
         self.take_outbox();
-        self.poll_output(cx)?;
+        self.poll_output(cx, &mut desk.local)?;
         self.enforce_output_limit(&desk.local)?;
         if self.session.is_closing {
             return Err(End::Here);
+        }
+        if self.holds_much(&desk.local) {
+            self.register(cx, ending);
+            return Ok(Poll::Pending);
         }
         self.poll_waiting(cx, desk)?;
         for _ in 0..READS_PER_TURN {
@@ -261,24 +276,23 @@ impl Connection {
         if self.session.client.has_mail() {
             let pushed = self.session.client.take_outbox();
             let output = self.output.get_or_insert_default();
-            pushed.into_iter().for_each(|bytes| output.push(bytes));
+            pushed.into_iter().for_each(|bytes| output.push(bytes, 0));
         }
     }
 
-    fn poll_output(&mut self, cx: &mut Context<'_>) -> Result<(), End> {
+    fn poll_output(&mut self, cx: &mut Context<'_>, local: &mut Local) -> Result<(), End> {
         if let Some(output) = &mut self.output {
-            self.is_unflushed = self.stream.buffers();
             let before = output.bytes();
-            match output.poll_send(cx, &mut self.stream) {
-                Poll::Ready(sent) => {
-                    sent?;
-                    self.session.client.bytes_out.fetch_add(before as u64, Ordering::Relaxed);
-                    self.output = None;
-                }
-                Poll::Pending => {
-                    let sent = before - output.bytes();
-                    self.session.client.bytes_out.fetch_add(sent as u64, Ordering::Relaxed);
-                }
+            let sent = output.poll_send(cx, &mut self.stream, &local.shared.persistence.gate)?;
+            let bytes = before - output.bytes();
+            if bytes > 0 {
+                self.is_unflushed = self.stream.buffers();
+                self.session.client.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+            match sent {
+                Sent::All => self.output = None,
+                Sent::Full => {}
+                Sent::Held(position) => self.wait_for_log(cx, local, position),
             }
         }
         if self.is_unflushed {
@@ -497,7 +511,7 @@ impl Connection {
             Flow::Next | Flow::Close => {}
             Flow::Blocked(waiter) => self.block(cx, waiter),
             Flow::Paused => self.pause(cx, &desk.local, OwnedArgs::copy(args)),
-            Flow::Crowded => self.wait_for_turn(cx, OwnedArgs::copy(args)),
+            Flow::Crowded => self.wait_for_turn(cx, &desk.local, OwnedArgs::copy(args)),
         }
     }
 
@@ -513,11 +527,13 @@ impl Connection {
 
     /// Writes the replies of this turn; what the socket does not take is kept.
     fn send_replies(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<(), End> {
+        let position = desk.local.take_position();
         let out = &mut desk.out;
         if !out.is_empty() {
             let bytes = out.len_bytes();
             desk.local.shared.stats.worker(desk.local.worker).sent(bytes);
-            if self.output.is_none() && !out.has_shared() {
+            let is_held = desk.local.shared.persistence.gate.holds(position);
+            if self.output.is_none() && !out.has_shared() && !is_held {
                 self.is_unflushed = self.stream.buffers();
                 let mut sent = 0;
                 while sent < bytes {
@@ -534,17 +550,17 @@ impl Connection {
                 if sent == bytes {
                     out.clear();
                 } else {
-                    self.output.get_or_insert_default().push_writer(out, sent);
+                    self.output.get_or_insert_default().push_writer(out, sent, position);
                 }
             } else {
-                self.output.get_or_insert_default().push_writer(out, 0);
+                self.output.get_or_insert_default().push_writer(out, 0, position);
             }
             if out.buf().is_empty() && out.buf_mut().capacity() > REPLY_BUFFER_KEPT_BYTES {
                 *out.buf_mut() = Vec::new();
             }
         }
         self.take_outbox();
-        self.poll_output(cx)?;
+        self.poll_output(cx, &mut desk.local)?;
         self.enforce_output_limit(&desk.local)?;
         if self.session.is_closing { Err(End::Here) } else { Ok(()) }
     }

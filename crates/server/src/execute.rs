@@ -9,6 +9,7 @@ use crate::command::{Args, Block, CommandError, CommandResult, Ctx, Locks, Owned
 use crate::commands;
 use crate::config::Config;
 use crate::memory::Room;
+use crate::persistence::held::Held;
 use crate::session::{Multi, Queued, ReplyMode, Session};
 use crate::shared::Shared;
 use crate::{farewell, followups, memory, monitor, pause, tracking};
@@ -32,6 +33,10 @@ pub(crate) struct Local {
     pub(crate) settings: Arc<Settings>,
     pub(crate) changes: Changes,
     pub(crate) evictor: Evictor,
+    /// Connections whose replies wait for the log.
+    pub(crate) held: Held,
+    /// Whether the log had failed when the turn began, or when replies were taken last.
+    was_log_failed: bool,
     epoch: u64,
 }
 
@@ -48,6 +53,8 @@ impl Local {
             settings,
             changes: Changes::new(seed),
             evictor: Evictor::default(),
+            held: Held::default(),
+            was_log_failed: false,
             epoch,
         }
     }
@@ -63,6 +70,24 @@ impl Local {
             self.settings = Arc::new(self.config.settings());
         }
     }
+
+    /// A connection's turn begins: what was executed before is no matter of its replies.
+    #[inline]
+    pub(crate) fn forget_position(&mut self) {
+        (self.changes.position, self.changes.seen) = (0, 0);
+        self.was_log_failed = self.shared.persistence.gate.is_log_failed();
+    }
+
+    /// Up to where what was executed since the last call tells of the log. While the log has failed, what was read is not
+    /// held: reads go on, and what was written waits.
+    #[inline]
+    pub(crate) fn take_position(&mut self) -> u64 {
+        let written = std::mem::take(&mut self.changes.position);
+        let seen = std::mem::take(&mut self.changes.seen);
+        let is_log_failed = self.shared.persistence.gate.is_log_failed();
+        let was_log_failed = std::mem::replace(&mut self.was_log_failed, is_log_failed);
+        if was_log_failed && is_log_failed { written } else { written.max(seen) }
+    }
 }
 
 /// What the connection does after a command.
@@ -76,8 +101,8 @@ pub(crate) enum Flow {
     Blocked(Arc<Waiter>),
     /// `CLIENT PAUSE` holds this command back: run it again later.
     Paused,
-    /// The command brings much while memory is above the limit, or may wait for a key while those who already do are about to
-    /// be served: run it again after others had their turn.
+    /// The command brings much while memory is above the limit, writes while the log is far behind, or may wait for a key
+    /// while those who already do are about to be served: run it again after others had their turn.
     Crowded,
 }
 
@@ -245,7 +270,11 @@ fn check(
         let writes = |command: &Command| command.flags.contains(Flags::WRITE);
         let any_queued =
             || queued.is_some_and(|multi| multi.queue.iter().any(|queued| writes(queued.command)));
-        gate.check(command, writes(command) || any_queued())?;
+        let writes = writes(command) || any_queued();
+        gate.check(command, writes)?;
+        if writes && gate.is_crowded() {
+            return Ok(Check::Wait);
+        }
     }
     if session.is_monitor && flags.intersects(Flags::READONLY.union(Flags::WRITE).union(Flags::MAY_REPLICATE))
     {

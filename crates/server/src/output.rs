@@ -1,22 +1,45 @@
 //! What a socket has not taken yet.
 //!
-//! Owns: unsent bytes in order, and sending them. Does **not** own limits on how many there may be.
+//! Owns: unsent bytes in order, sending them, and not sending what the log has to have first. Does **not** own limits on how
+//! many there may be, nor waking whoever waits for the log (see [`crate::persistence::held`]).
 
+use crate::persistence::gate::Gate;
 use bytes::Bytes;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::io::AsyncWrite;
 use towline_resp::writer::Writer;
 
 /// Slices given to one `writev`; Linux takes 1024, and more than this many gain nothing.
 const SLICES_MAX: usize = 64;
 
+/// Text up to this length is copied when it is kept, so that the buffer that it was written to, which is larger, is used again.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
+
+#[derive(Debug)]
+struct Chunk {
+    bytes: Bytes,
+    /// It tells of the log up to there.
+    position: u64,
+}
+
+/// How far sending has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All is sent.
+    All,
+    /// The socket takes no more, and wakes the task when it does.
+    Full,
+    /// What is next tells of the log up to this position, which is not durable. Nobody wakes the task.
+    Held(u64),
+}
+
 /// Unsent bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
-    chunks: VecDeque<Bytes>,
+    chunks: VecDeque<Chunk>,
     bytes: usize,
 }
 
@@ -31,23 +54,33 @@ impl Output {
         self.bytes == 0
     }
 
-    /// Queues bytes.
-    pub(crate) fn push(&mut self, bytes: Bytes) {
+    /// Whether what is next has to wait for the log.
+    pub(crate) fn is_held(&self, gate: &Gate) -> bool {
+        self.chunks.front().is_some_and(|chunk| gate.holds(chunk.position))
+    }
+
+    /// Queues bytes that tell of the log up to `position`; 0 if of nothing.
+    pub(crate) fn push(&mut self, bytes: Bytes, position: u64) {
         if !bytes.is_empty() {
             self.bytes += bytes.len();
-            self.chunks.push_back(bytes);
+            self.chunks.push_back(Chunk { bytes, position });
         }
     }
 
-    /// Queues what `writer` holds from byte `skip` on, and empties it.
-    pub(crate) fn push_writer(&mut self, writer: &mut Writer, mut skip: usize) {
+    /// Queues what `writer` holds from byte `skip` on, and empties it. It tells of the log up to `position`.
+    pub(crate) fn push_writer(&mut self, writer: &mut Writer, mut skip: usize, position: u64) {
+        if !writer.has_shared() && writer.len_bytes() <= COPIED_BYTES_MAX {
+            self.push(Bytes::copy_from_slice(&writer.buf()[skip..]), position);
+            writer.clear();
+            return;
+        }
         let (text, shared) = writer.take();
         let text = Bytes::from(text);
         let mut from = 0;
         let mut push = |bytes: Bytes| {
             let skipped = skip.min(bytes.len());
             skip -= skipped;
-            self.push(bytes.slice(skipped..));
+            self.push(bytes.slice(skipped..), position);
         };
         for (at, bytes) in shared {
             push(text.slice(from..at));
@@ -57,37 +90,46 @@ impl Output {
         push(text.slice(from..));
     }
 
-    /// Sends until all is sent or the socket takes no more. Returns the bytes sent by the last step with `Pending` kept
-    /// for the caller to wait on.
+    /// Sends until all is sent, the socket takes no more, or what is next has to wait for the log.
+    ///
+    /// # Errors
+    /// The peer's or the network's fault: nothing more can be sent.
     pub(crate) fn poll_send(
         &mut self,
         cx: &mut Context<'_>,
         stream: &mut (impl AsyncWrite + Unpin),
-    ) -> Poll<io::Result<()>> {
-        while !self.chunks.is_empty() {
+        gate: &Gate,
+    ) -> io::Result<Sent> {
+        while let Some(first) = self.chunks.front() {
+            if gate.holds(first.position) {
+                return Ok(Sent::Held(first.position));
+            }
             let mut slices = [IoSlice::new(&[]); SLICES_MAX];
             let mut count = 0;
-            for (slice, chunk) in slices.iter_mut().zip(&self.chunks) {
-                *slice = IoSlice::new(chunk);
+            let free = self.chunks.iter().take_while(|chunk| !gate.holds(chunk.position));
+            for (slice, chunk) in slices.iter_mut().zip(free) {
+                *slice = IoSlice::new(&chunk.bytes);
                 count += 1;
             }
-            let sent = ready!(Pin::new(&mut *stream).poll_write_vectored(cx, &slices[..count]))?;
-            if sent == 0 {
-                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            match Pin::new(&mut *stream).poll_write_vectored(cx, &slices[..count.max(1)]) {
+                Poll::Pending => return Ok(Sent::Full),
+                Poll::Ready(sent) => match sent? {
+                    0 => return Err(io::ErrorKind::WriteZero.into()),
+                    sent => self.advance(sent),
+                },
             }
-            self.advance(sent);
         }
-        Poll::Ready(Ok(()))
+        Ok(Sent::All)
     }
 
     fn advance(&mut self, mut sent: usize) {
         self.bytes -= sent;
         while let Some(first) = self.chunks.front_mut() {
-            if sent < first.len() {
-                let _ = first.split_to(sent);
+            if sent < first.bytes.len() {
+                let _ = first.bytes.split_to(sent);
                 return;
             }
-            sent -= first.len();
+            sent -= first.bytes.len();
             self.chunks.pop_front();
         }
     }
@@ -111,8 +153,9 @@ mod tests {
             copy.bulk_shared(Bytes::from(vec![b'x'; 20_000]));
             copy.int(2);
             let mut output = Output::default();
-            output.push_writer(&mut copy, skip);
-            assert_eq!(output.chunks.iter().flatten().copied().collect::<Vec<u8>>(), whole[skip..]);
+            output.push_writer(&mut copy, skip, 0);
+            let kept: Vec<u8> = output.chunks.iter().flat_map(|chunk| chunk.bytes.to_vec()).collect();
+            assert_eq!(kept, whole[skip..]);
             assert_eq!(output.bytes(), whole.len() - skip);
         }
     }

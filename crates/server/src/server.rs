@@ -7,6 +7,7 @@ use crate::config::Config;
 use crate::connection::unix_ms;
 use crate::endpoints::ENDPOINTS_MAX;
 use crate::maintenance::Maintenance;
+use crate::persistence::appender;
 use crate::persistence::disk::{Disk, RealDisk};
 use crate::shared::{Shared, Stop};
 use crate::worker::{self, Listeners};
@@ -39,6 +40,9 @@ pub enum StartError {
     /// The thread for everything that is not a client could not be made.
     #[error("cannot start the control thread: {0}")]
     Control(io::Error),
+    /// The thread that writes the log could not be made.
+    #[error("cannot start the log's thread: {0}")]
+    Appender(io::Error),
     /// None of `port`, `tls-port` and `unixsocket` is set.
     #[error("nothing to listen on: set 'port', 'tls-port' or 'unixsocket'")]
     NoListener,
@@ -74,6 +78,7 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     control: Option<JoinHandle<io::Result<()>>>,
+    appender: JoinHandle<()>,
     addresses: Vec<SocketAddr>,
     unixsocket: Option<String>,
 }
@@ -109,6 +114,7 @@ impl Server {
         shared.endpoints.set_tls(listeners.tls_addresses());
         #[cfg(feature = "tls")]
         shared.tls.reload(&shared.config())?;
+        let appender = appender::start(&shared).map_err(StartError::Appender)?;
         let mut workers = Vec::with_capacity(count);
         for worker in 0..count {
             let failed = |source| StartError::Worker { worker, source };
@@ -124,7 +130,7 @@ impl Server {
             let thread = std::thread::Builder::new().name("control".into());
             thread.spawn(move || admin::run(listener, shared)).map_err(StartError::Control)
         });
-        Ok(Self { shared, workers, control: control.transpose()?, addresses, unixsocket })
+        Ok(Self { shared, workers, control: control.transpose()?, appender, addresses, unixsocket })
     }
 
     /// Where it listened with TCP, TLS apart, when it started; with `port 0` in the configuration this is empty.
@@ -154,6 +160,12 @@ impl Server {
     /// returns, and its connections stay. `false` if it is not listened on.
     pub fn stop_listening(&self, address: SocketAddr) -> bool {
         self.shared.endpoints.remove(address)
+    }
+
+    /// What the workers share.
+    #[cfg(test)]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 
     /// To announce planned work to connections with, and to drain them.
@@ -189,6 +201,10 @@ impl Server {
                 self.shared.stop(Stop::Gracefully);
                 result = ended;
             }
+        }
+        self.shared.persistence.log.end();
+        if self.appender.join().is_err() {
+            result = Err(io::Error::other("the log's thread panicked"));
         }
         if let Some(path) = self.unixsocket {
             // Left behind, it would only be replaced by the next start.

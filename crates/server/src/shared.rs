@@ -81,7 +81,7 @@ impl Shared {
             pause: Pause::default(),
             maintenance: Registry::new(started_ms),
             endpoints: Endpoints::default(),
-            persistence: Persistence::new(disk),
+            persistence: Persistence::new(disk, config.workers.max(1)),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),

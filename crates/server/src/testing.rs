@@ -156,7 +156,7 @@ impl Server {
 
     /// The reply that a waiter was served with, shown as [`Server::run`] does; "" while it waits.
     pub(crate) fn served(waiter: &Waiter) -> String {
-        let reply = waiter.take_reply().unwrap_or_default().concat();
+        let reply = waiter.take_reply().unwrap_or_default().parts.concat();
         String::from_utf8_lossy(&reply).replace("\r\n", " ").trim_end().to_owned()
     }
 

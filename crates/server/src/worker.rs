@@ -9,6 +9,7 @@ use crate::cron;
 use crate::endpoints::{self, Accepting, Endpoint};
 use crate::execute::Local;
 use crate::maintenance;
+use crate::persistence::held;
 use crate::session::Session;
 use crate::shared::{Shared, Stop};
 use crate::stream::Stream;
@@ -90,6 +91,7 @@ pub(crate) fn run(index: usize, shared: &Arc<Shared>, listeners: Listeners, seed
             ));
         }
         spawn_local(cron::run(Rc::clone(&desk)));
+        spawn_local(held::run(Rc::clone(&desk)));
         if index == 0 {
             spawn_local(maintenance::run(Arc::clone(shared)));
         }

@@ -74,6 +74,8 @@ pub struct Changes {
     /// Position of the last unit of effects in a stream that was opened with
     /// [`crate::stream::Config::reports_position`]: a reply may have to wait until that is durable.
     pub position: u64,
+    /// Likewise of the last unit with an effect on a slot that was held: whatever the commands read may tell of it.
+    pub seen: u64,
     /// What the command at hand did so far, if somebody listens.
     pub(crate) effects: Effects,
 }
@@ -97,6 +99,7 @@ impl Changes {
             garbage: Vec::new(),
             tables: Vec::new(),
             position: 0,
+            seen: 0,
             effects: Effects::default(),
         }
     }

@@ -110,7 +110,10 @@ impl<'s> Keyspace<'s> {
     ) -> Self {
         let (touch, preset, fields_before) = (true, (0, 0, 0, 0), None);
         let is_in_unit = false;
-        Self { store, held, settings, changes, db, now_ms, touch, preset, fields_before, is_in_unit }
+        let mut keyspace =
+            Self { store, held, settings, changes, db, now_ms, touch, preset, fields_before, is_in_unit };
+        keyspace.note_seen();
+        keyspace
     }
 
     /// The database that the following calls work on.
@@ -166,6 +169,7 @@ impl<'s> Keyspace<'s> {
         if let Held::Few(few) = &mut self.held {
             few.clear();
             few.push((slot, self.store.lock(slot)));
+            self.note_seen();
         }
     }
 
@@ -175,6 +179,7 @@ impl<'s> Keyspace<'s> {
         if let Held::Few(few) = &mut self.held {
             few.clear();
             *few = lock_sorted(self.store, slots);
+            self.note_seen();
         }
     }
 
@@ -184,6 +189,7 @@ impl<'s> Keyspace<'s> {
         if let Held::Few(few) = &mut self.held {
             few.clear();
             self.held = lock_all(self.store);
+            self.note_seen();
         }
     }
 

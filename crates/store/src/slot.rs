@@ -105,6 +105,9 @@ pub(crate) struct SlotData {
     pub(crate) tables: Tables,
     pub(crate) hooks: Option<Box<Hooks>>,
     pub(crate) taps: Option<Box<Taps>>,
+    /// Position of the last unit with an effect on the slot, in a stream that reports positions: whoever reads here tells of
+    /// everything up to it.
+    pub(crate) written: u64,
 }
 
 impl Deref for SlotData {

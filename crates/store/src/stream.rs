@@ -78,7 +78,7 @@ pub use image::Piece;
 pub(crate) use image::payload;
 pub(crate) use link::PartialLink;
 pub(crate) use shared::Shared;
-pub use shared::Wake;
+pub use shared::{Waiting, Wake};
 pub(crate) use tap::{SlotTap, Taps};
 
 use crate::slot::SlotData;
@@ -92,6 +92,9 @@ use towline_cluster::{SLOT_COUNT, Slot};
 pub const BYTES_MAX_DEFAULT: usize = 64 << 20;
 /// Default of [`Config::batch_bytes`]: large enough that a consumer's system call or message does not matter.
 pub const BATCH_BYTES_DEFAULT: usize = 256 << 10;
+
+/// Room for effects that a batch keeps for the next ones.
+const BATCH_KEPT_BYTES: usize = 1 << 20;
 
 /// How a stream behaves.
 #[derive(Clone)]
@@ -114,6 +117,9 @@ pub struct Config {
     pub position_start: u64,
     /// Called when effects wait to be fetched, or the stream has ended.
     pub wake: Option<Wake>,
+    /// How many bytes of effects come between two calls of `wake` while nothing is fetched. Default [`BYTES_MAX_DEFAULT`]:
+    /// there is a call for the first only.
+    pub wake_bytes: usize,
 }
 
 impl Default for Config {
@@ -127,6 +133,7 @@ impl Default for Config {
             reports_position: false,
             position_start: 0,
             wake: None,
+            wake_bytes: BYTES_MAX_DEFAULT,
         }
     }
 }
@@ -141,6 +148,7 @@ impl fmt::Debug for Config {
             .field("piece", &self.piece)
             .field("reports_position", &self.reports_position)
             .field("position_start", &self.position_start)
+            .field("wake_bytes", &self.wake_bytes)
             .finish_non_exhaustive()
     }
 }
@@ -182,13 +190,29 @@ impl SlotStream {
     /// Opens a stream over `slots`, which need not be sorted or distinct, at the instant `now_ms` (unix milliseconds). The
     /// caller holds no slot.
     pub fn open(store: &Store, slots: impl IntoIterator<Item = Slot>, now_ms: u64, config: &Config) -> Self {
-        Self::open_at(store, slots, now_ms, config, || ()).0
+        Self::open_at(store, slots, now_ms, config, |_| ()).0
     }
 
     /// Opens another stream over the same slots, and tells the position of the last unit of this one at the opening instant of
     /// the other: what that has in its snapshot are this stream's units up to there. For the base of a log that goes on.
     pub fn open_beside(&self, store: &Store, now_ms: u64, config: &Config) -> (Self, u64) {
-        Self::open_at(store, self.slots.iter().copied(), now_ms, config, || self.shared.queue().units)
+        Self::open_at(store, self.slots.iter().copied(), now_ms, config, |_| self.shared.queue().units)
+    }
+
+    /// Opens a stream over the same slots in the place of this one, typically because that has ended with [`Overrun`]. Its
+    /// positions go on where this one's ended, [`Config::position_start`] notwithstanding: with
+    /// [`Config::reports_position`], units that came after the overrun were counted, though they are lost.
+    pub fn reopen(self, store: &Store, now_ms: u64, config: &Config) -> Self {
+        let slots = self.slots.iter().copied();
+        let (mut stream, position) = Self::open_at(store, slots, now_ms, config, |opened| {
+            let units = self.shared.queue().units;
+            opened.queue().units = units;
+            self.shared.close();
+            units
+        });
+        stream.position = position;
+        self.close(store);
+        stream
     }
 
     fn open_at<T>(
@@ -196,7 +220,7 @@ impl SlotStream {
         slots: impl IntoIterator<Item = Slot>,
         now_ms: u64,
         config: &Config,
-        at_instant: impl FnOnce() -> T,
+        at_instant: impl FnOnce(&Shared) -> T,
     ) -> (Self, T) {
         let mut slots: Vec<Slot> = slots.into_iter().filter(|&slot| usize::from(slot) < SLOT_COUNT).collect();
         slots.sort_unstable();
@@ -209,7 +233,7 @@ impl SlotStream {
         }
         let guards: Vec<_> = slots.iter().map(|&slot| store.lock(slot)).collect();
         shared.activate(now_ms);
-        let seen = at_instant();
+        let seen = at_instant(&shared);
         let open = Arc::clone(store.streams());
         open.fetch_add(1, Ordering::Relaxed);
         drop(guards);
@@ -221,6 +245,11 @@ impl SlotStream {
     /// Number of slots.
     pub fn slot_count(&self) -> usize {
         self.slots.len()
+    }
+
+    /// Whether effects wait to be fetched, or the stream has ended by [`Overrun`].
+    pub fn has_effects(&self) -> bool {
+        !self.shared.queue().effects.is_empty() || self.shared.is_overrun()
     }
 
     /// Bytes that the stream holds at present, as [`Config::bytes_max`] counts them.
@@ -237,6 +266,7 @@ impl SlotStream {
     pub fn next(&mut self, store: &Store, batch: &mut Batch) -> Result<Progress, Overrun> {
         batch.images.clear();
         batch.effects.clear();
+        batch.effects.shrink_to(BATCH_KEPT_BYTES);
         batch.position = self.position;
         {
             let mut queue = self.shared.queue();

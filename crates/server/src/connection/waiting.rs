@@ -1,4 +1,4 @@
-//! A connection that waits: for a key, for a pause to end, or for memory.
+//! A connection that waits: for a key, for a pause to end, for memory, or for the log.
 //!
 //! Owns: going to wait and coming back. Does **not** own who serves a waiter (see [`crate::blocking`]).
 
@@ -13,6 +13,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
+
+/// How long a write waits before it looks again whether the log has caught up with the writes.
+const CROWDED_REST: Duration = Duration::from_millis(2);
+/// A connection with so many bytes of replies that wait for the log executes nothing more until some have left.
+const HELD_BYTES_MAX: usize = 1 << 20;
 
 /// The time until every other connection that is ready had its turn, those whose bytes are just coming in included.
 pub(super) struct Turn(Pin<Box<dyn Future<Output = ()>>>);
@@ -60,7 +65,8 @@ impl Connection {
                     _ if waiter.is_silent() => {}
                     Some(reply) => {
                         let output = self.output.get_or_insert_default();
-                        reply.into_iter().for_each(|bytes| output.push(bytes));
+                        let position = reply.position;
+                        reply.parts.into_iter().for_each(|bytes| output.push(bytes, position));
                     }
                     None => waiter.nothing().write(&mut desk.out),
                 }
@@ -88,8 +94,30 @@ impl Connection {
         cx.waker().wake_by_ref();
     }
 
-    pub(super) fn wait_for_turn(&mut self, cx: &mut Context<'_>, command: OwnedArgs) {
-        let mut turn = Turn(Box::pin(tokio::task::yield_now()));
+    /// Sees to being woken when the log is durable up to `position`.
+    #[cold]
+    pub(super) fn wait_for_log(&mut self, cx: &Context<'_>, local: &mut Local, position: u64) {
+        // Once it need not wait for a position, it never has to again.
+        if self.awaited != position {
+            self.awaited = position;
+            let Local { held, shared, worker, .. } = local;
+            let persistence = &shared.persistence;
+            held.add(&persistence.releases, &persistence.gate, *worker, position, cx.waker());
+        }
+    }
+
+    /// Whether so many replies wait for the log that nothing more is executed: what the peer sends stays with it.
+    pub(super) fn holds_much(&self, local: &Local) -> bool {
+        let gate = &local.shared.persistence.gate;
+        self.output.as_ref().is_some_and(|output| output.bytes() >= HELD_BYTES_MAX && output.is_held(gate))
+    }
+
+    pub(super) fn wait_for_turn(&mut self, cx: &mut Context<'_>, local: &Local, command: OwnedArgs) {
+        let mut turn = if local.shared.persistence.gate.is_crowded() {
+            Turn(Box::pin(tokio::time::sleep(CROWDED_REST)))
+        } else {
+            Turn(Box::pin(tokio::task::yield_now()))
+        };
         // The first look asks to be woken.
         if turn.0.as_mut().poll(cx).is_ready() {
             cx.waker().wake_by_ref();

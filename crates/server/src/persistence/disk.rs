@@ -48,6 +48,15 @@ pub trait DiskFile: Send + fmt::Debug {
     /// # Errors
     /// The environment's fault.
     fn seek(&mut self, offset: u64) -> io::Result<()>;
+
+    /// Another handle of the same open file, to sync it with from another thread while this one goes on writing. A failure of
+    /// the device is told to one of them only.
+    ///
+    /// # Errors
+    /// The environment's fault, or `Unsupported`, which is what the default returns: then whoever writes has to sync as well.
+    fn duplicate(&self) -> io::Result<Box<dyn DiskFile>> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 }
 
 /// Keeps a directory to this process until it is dropped.
@@ -154,6 +163,10 @@ impl DiskFile for RealFile {
 
     fn seek(&mut self, offset: u64) -> io::Result<()> {
         self.0.seek(SeekFrom::Start(offset)).map(drop)
+    }
+
+    fn duplicate(&self) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(Self(self.0.try_clone()?)))
     }
 }
 

@@ -15,6 +15,8 @@ const LOADING: u8 = 1 << 0;
 const NO_SNAPSHOT: u8 = 1 << 1;
 /// The log cannot be written.
 const NO_LOG: u8 = 1 << 2;
+/// The log is far behind the writes.
+const CROWDED: u8 = 1 << 3;
 
 const LOADING_ERROR: CommandError = CommandError::Text("LOADING Redis is loading the dataset in memory");
 /// In the words of Redis, which clients and operators know.
@@ -92,6 +94,18 @@ impl Gate {
         self.state.load(Ordering::Acquire) & NO_LOG != 0
     }
 
+    /// Whether writes are to wait because the log is far behind.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.state.load(Ordering::Acquire) & CROWDED != 0
+    }
+
+    /// Writes are to wait until the log has caught up, or no longer are.
+    pub(crate) fn set_crowded(&self, is_on: bool) {
+        if is_on || self.is_crowded() {
+            self.set(CROWDED, is_on);
+        }
+    }
+
     fn set(&self, bit: u8, is_on: bool) {
         if is_on {
             self.state.fetch_or(bit, Ordering::AcqRel);
@@ -109,6 +123,11 @@ impl Gate {
     #[inline]
     pub(crate) fn holds(&self, position: u64) -> bool {
         self.durable.load(Ordering::Acquire) < position && self.is_strict.load(Ordering::Acquire)
+    }
+
+    /// Up to which position everything is durable.
+    pub(crate) fn durable(&self) -> u64 {
+        self.durable.load(Ordering::Acquire)
     }
 
     /// Everything up to this position is durable.
@@ -145,6 +164,11 @@ mod tests {
         let error = gate.check(set, true).unwrap_err().to_string();
         assert_eq!(error, "MISCONF Errors writing to the AOF file: No space left on device");
         gate.set_log_failed(None);
+        assert!(gate.is_open());
+        gate.set_crowded(true);
+        assert!(gate.is_crowded() && !gate.is_open());
+        assert_eq!(of(&gate), ["", "", "", ""], "who is to wait is not refused");
+        gate.set_crowded(false);
         assert!(gate.is_open());
     }
 

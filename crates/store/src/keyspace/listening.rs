@@ -4,6 +4,7 @@
 //! **not** own changes inside of values (see [`super::editing`]) nor what streams do (see [`crate::stream`]).
 
 use super::editing::record_set;
+use super::held::Held;
 use super::{Expiry, Keyspace};
 use crate::effects::{Effects, Scope};
 use crate::entry::Entry;
@@ -128,6 +129,23 @@ impl Keyspace<'_> {
         }
     }
 
+    /// Notes what the slots that were just taken tell of, see [`crate::changes::Changes::seen`].
+    #[inline]
+    pub(super) fn note_seen(&mut self) {
+        match &self.held {
+            Held::Few(few) => {
+                let seen = few.iter().fold(self.changes.seen, |seen, (_, guard)| seen.max(guard.written));
+                self.changes.seen = seen;
+            }
+            // Without a stream there is nothing to be seen in 16384 slots.
+            Held::All(all) if self.store.streams().load(Ordering::Relaxed) > 0 => {
+                let seen = all.iter().fold(self.changes.seen, |seen, guard| seen.max(guard.written));
+                self.changes.seen = seen;
+            }
+            Held::All(_) => {}
+        }
+    }
+
     /// From now on until [`Keyspace::end_unit`], the effects of all commands are one unit: they are replayed all or none.
     pub fn begin_unit(&mut self) {
         self.commit();
@@ -150,7 +168,7 @@ impl Keyspace<'_> {
 
     #[cold]
     fn commit_effects(&mut self) {
-        let Self { held, changes, store, .. } = self;
+        let Self { held, changes, .. } = self;
         let effects = &changes.effects;
         let mut streams = SmallVec::<[Arc<Shared>; 2]>::new();
         let mut add = |index: usize| {
@@ -181,9 +199,16 @@ impl Keyspace<'_> {
                 && let Some(position) = position
             {
                 changes.position = position;
+                for op in 0..effects.len() {
+                    match effects.scope(op).0 {
+                        Scope::Slot(slot) => held.guard_mut(held.index_of(slot)).written = position,
+                        Scope::Store => {
+                            (0..SLOT_COUNT).for_each(|index| held.guard_mut(index).written = position);
+                        }
+                    }
+                }
             }
         }
-        debug_assert!(store.streams().load(Ordering::Relaxed) > 0 || streams.is_empty());
         changes.effects.clear();
     }
 

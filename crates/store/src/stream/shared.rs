@@ -15,9 +15,21 @@ const ACTIVE: u8 = 1;
 const CLOSED: u8 = 2;
 const OVERRUN: u8 = 3;
 
-/// Called when the first thing comes into an empty queue, under slots' locks: it must neither block nor take locks that
-/// are held while a slot is waited for.
-pub type Wake = Arc<dyn Fn() + Send + Sync>;
+/// Called under slots' locks: it must neither block nor take locks that are held while a slot is waited for.
+pub type Wake = Arc<dyn Fn(Waiting) + Send + Sync>;
+
+/// Why a stream's consumer is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiting {
+    /// So many bytes of effects wait: the first came into an empty queue, or the sum passed a multiple of
+    /// [`super::Config::wake_bytes`].
+    Effects {
+        /// All that wait.
+        bytes: usize,
+    },
+    /// The stream has ended by [`super::Overrun`].
+    Overrun,
+}
 
 /// What writers have left for the reader.
 #[derive(Debug, Default)]
@@ -26,6 +38,8 @@ pub(super) struct Queue {
     pub(super) effects: Vec<u8>,
     /// Position of the last unit.
     pub(super) units: u64,
+    /// The consumer is called when so many bytes of effects wait.
+    wake_at: usize,
 }
 
 /// What a stream's reader and all writers share.
@@ -40,6 +54,7 @@ pub(crate) struct Shared {
     held: AtomicUsize,
     queue: Mutex<Queue>,
     wake: Option<Wake>,
+    wake_bytes: usize,
 }
 
 impl fmt::Debug for Shared {
@@ -60,6 +75,7 @@ impl Shared {
             held: AtomicUsize::new(0),
             queue: Mutex::new(Queue { units: config.position_start, ..Queue::default() }),
             wake: config.wake.clone(),
+            wake_bytes: config.wake_bytes.max(1),
         }
     }
 
@@ -73,8 +89,23 @@ impl Shared {
         self.state.load(Ordering::Acquire) == ACTIVE
     }
 
+    /// Whether slots may forget the stream.
     pub(super) fn has_ended(&self) -> bool {
-        self.state.load(Ordering::Acquire) >= CLOSED
+        match self.state.load(Ordering::Acquire) {
+            OVERRUN => !self.reports_position,
+            state => state >= CLOSED,
+        }
+    }
+
+    /// Whether effects are recorded for the stream. One that reports positions goes on counting units after an overrun: it
+    /// hands none of them out, but who executes commands must learn that it waits for something.
+    pub(super) fn takes_effects(&self) -> bool {
+        self.follows
+            && match self.state.load(Ordering::Acquire) {
+                ACTIVE => true,
+                OVERRUN => self.reports_position,
+                _ => false,
+            }
     }
 
     pub(super) fn is_overrun(&self) -> bool {
@@ -116,32 +147,49 @@ impl Shared {
             self.state.store(OVERRUN, Ordering::Release);
             *queue = Queue { units: queue.units, ..Queue::default() };
             drop(queue);
-            self.call_wake();
+            self.call_wake(Waiting::Overrun);
             return None;
         }
         Some(queue)
     }
 
-    fn call_wake(&self) {
+    fn call_wake(&self, waiting: Waiting) {
         if let Some(wake) = &self.wake {
-            wake();
+            wake(waiting);
         }
     }
 
     /// Queues the effects that concern the stream as one unit; returns its position if there are any.
     pub(crate) fn append(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
-        let mut queue = self.admit()?;
-        let was_empty = queue.effects.is_empty();
+        let Some(mut queue) = self.admit() else { return self.count_lost(effects, wants) };
+        if queue.effects.is_empty() {
+            queue.wake_at = 0;
+        }
         if !write_unit(&mut queue.effects, effects, wants) {
             return None;
         }
         queue.units += 1;
-        let position = queue.units;
+        let (position, bytes) = (queue.units, queue.effects.len());
+        let wakes = bytes >= queue.wake_at;
+        if wakes {
+            queue.wake_at = (bytes / self.wake_bytes + 1).saturating_mul(self.wake_bytes);
+        }
         drop(queue);
-        if was_empty {
-            self.call_wake();
+        if wakes {
+            self.call_wake(Waiting::Effects { bytes });
         }
         Some(position)
+    }
+
+    /// The position of a unit that came too late to be handed out.
+    #[cold]
+    fn count_lost(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
+        let mut queue = self.queue();
+        if !self.takes_effects() || !(0..effects.len()).any(|op| wants(effects.scope(op).0)) {
+            return None;
+        }
+        queue.units += 1;
+        Some(queue.units)
     }
 
     /// Whether positions are wanted by whoever executes commands.

@@ -74,7 +74,7 @@ impl SlotTap {
 
     /// Whether the stream follows, in which case effects go to it.
     pub(crate) fn follows(&self) -> bool {
-        self.shared.follows && self.shared.is_active()
+        self.shared.takes_effects()
     }
 
     /// What is still to be walked, fixed at the first touch after the opening instant.
