@@ -13,7 +13,7 @@ mod text;
 
 pub use load::ConfigError;
 pub(crate) use param::{Change, Param};
-pub use persistence::{AppendFsync, Persistence, SavePoint};
+pub use persistence::{AppendFsync, LoadUnsupported, Persistence, SavePoint};
 pub(crate) use rewrite::rewrite;
 pub(crate) use table::{PARAMS, find};
 pub(crate) use text::split_words;
@@ -270,6 +270,7 @@ impl Config {
             policy: self.maxmemory_policy,
             lfu_log_factor: self.lfu_log_factor,
             lfu_decay_minutes: self.lfu_decay_time,
+            access_from_ms: 0,
         }
     }
 

@@ -425,7 +425,7 @@ fn is_serve_due(ks: &Keyspace<'_>, command: &'static Command, args: Args<'_>) ->
     clippy::too_many_arguments,
     reason = "one caller; a struct of these would be built for each command"
 )]
-fn hold<'a>(
+pub(crate) fn hold<'a>(
     row: &Row,
     command: &'static Command,
     args: Args<'_>,

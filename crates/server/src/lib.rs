@@ -45,8 +45,8 @@ mod replay_tests;
 mod testing;
 
 pub use config::{
-    Access, AppendFsync, ClientMemory, Config, ConfigError, LogLevel, OutputLimits, Persistence, SavePoint,
-    TlsAuthClients,
+    Access, AppendFsync, ClientMemory, Config, ConfigError, LoadUnsupported, LogLevel, OutputLimits,
+    Persistence, SavePoint, TlsAuthClients,
 };
 pub use limits::OutputLimit;
 pub use maintenance::{
@@ -54,6 +54,7 @@ pub use maintenance::{
     EndpointType, Maintenance, Notice, NotifiedConnection, Scope, SlotMove, Successor,
 };
 pub use persistence::disk::{Disk, DiskEntry, DiskFile, DiskLock, RealDisk};
+pub use persistence::loading::{LoadError, Unsupported};
 pub use server::{ConfigWatch, Reloader, Server, StartError, Stopper};
 pub use shared::Stop;
 #[cfg(feature = "tls")]

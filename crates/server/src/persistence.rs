@@ -7,17 +7,21 @@
 //! rewrites, and both are told what to do by messages. Workers look at the [`Gate`] only.
 
 pub(crate) mod appender;
+pub(crate) mod directory;
 pub(crate) mod disk;
 pub(crate) mod gate;
 pub(crate) mod held;
+pub(crate) mod loading;
 #[cfg(test)]
 pub(crate) mod memory_disk;
 
 use appender::LogHandle;
-use disk::Disk;
+use disk::{Disk, DiskLock};
 use gate::Gate;
 use held::Releases;
-use std::sync::Arc;
+use loading::{LoadError, Status};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the server's parts share; see the module's description.
 #[derive(Debug)]
@@ -28,12 +32,34 @@ pub(crate) struct Persistence {
     pub(crate) log: LogHandle,
     /// Wakes the workers when replies need no longer wait for the log.
     pub(crate) releases: Releases,
+    pub(crate) loading: Status,
+    /// Keeps other servers away from `dir`.
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
 }
 
 impl Persistence {
     /// Nothing is loaded, and nothing is kept yet.
     pub(crate) fn new(disk: Arc<dyn Disk>, workers: usize) -> Self {
-        let (gate, log) = (Gate::default(), LogHandle::default());
-        Self { gate, disk, log, releases: Releases::new(workers) }
+        let (gate, log, loading) = (Gate::default(), LogHandle::default(), Status::default());
+        Self { gate, disk, log, releases: Releases::new(workers), loading, lock: Mutex::default() }
+    }
+
+    /// Keeps a lock until the server ends.
+    pub(crate) fn keep_lock(&self, lock: Option<Box<dyn DiskLock>>) {
+        if lock.is_some() {
+            *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = lock;
+        }
+    }
+
+    /// Locks `dir` against other servers, if that was not done before: called by whoever is about to write there.
+    ///
+    /// # Errors
+    /// [`LoadError::Locked`] if another server has it, [`LoadError::Io`] if it cannot be locked.
+    pub(crate) fn lock_directory(&self, dir: &Path) -> Result<(), LoadError> {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock.is_none() {
+            *lock = Some(directory::lock(&*self.disk, dir)?);
+        }
+        Ok(())
     }
 }

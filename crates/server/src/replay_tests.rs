@@ -18,7 +18,7 @@ use towline_store::stream::{Batch, Config, Image, Piece, Progress, SlotStream, r
 use towline_store::value::ValueRef;
 
 /// All that is alive at `now_ms`, as text: database and key, then expiry and value.
-fn contents(store: &Store, now_ms: u64) -> BTreeMap<(u8, Vec<u8>), String> {
+pub(crate) fn contents(store: &Store, now_ms: u64) -> BTreeMap<(u8, Vec<u8>), String> {
     let (settings, mut changes) = (Settings::default(), Changes::new(1));
     let mut all = BTreeMap::new();
     for db in 0..DB_COUNT {
@@ -68,7 +68,7 @@ fn show(value: ValueRef<'_>, now_ms: u64) -> String {
 }
 
 /// The words of a RESP command.
-fn words(mut command: &[u8]) -> Vec<Vec<u8>> {
+pub(crate) fn words(mut command: &[u8]) -> Vec<Vec<u8>> {
     let mut line = || {
         let end = command.iter().position(|&byte| byte == b'\r').expect("the command is complete");
         let line = command[..end].to_vec();

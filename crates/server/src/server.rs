@@ -9,6 +9,7 @@ use crate::endpoints::ENDPOINTS_MAX;
 use crate::maintenance::Maintenance;
 use crate::persistence::appender;
 use crate::persistence::disk::{Disk, RealDisk};
+use crate::persistence::loading::{self, LoadError};
 use crate::shared::{Shared, Stop};
 use crate::worker::{self, Listeners};
 use std::io;
@@ -67,6 +68,12 @@ pub enum StartError {
         /// What the system says.
         source: io::Error,
     },
+    /// The thread for files could not be made.
+    #[error("cannot start the thread for files: {0}")]
+    Keeper(io::Error),
+    /// The data set's files cannot be used; see [`LoadError`].
+    #[error(transparent)]
+    Load(#[from] LoadError),
     /// Randomness is not to be had.
     #[error("the system gives no random bytes: {0}")]
     Random(io::Error),
@@ -79,12 +86,14 @@ pub struct Server {
     workers: Vec<JoinHandle<io::Result<()>>>,
     control: Option<JoinHandle<io::Result<()>>>,
     appender: JoinHandle<()>,
+    keeper: JoinHandle<()>,
     addresses: Vec<SocketAddr>,
     unixsocket: Option<String>,
 }
 
 impl Server {
-    /// Binds the sockets and starts the workers; clients are served when this returns.
+    /// Looks at the data set's files, binds the sockets and starts the workers. Clients can connect when this returns; while the
+    /// files are being loaded they are told so, see [`Server::wait_until_loaded`].
     ///
     /// # Errors
     /// [`StartError`]: the configuration or the environment is at fault, and the text says what to do.
@@ -105,6 +114,7 @@ impl Server {
         if cfg!(not(feature = "tls")) && config.tls_port != 0 {
             return Err(StartError::NoTls);
         }
+        let prepared = loading::prepare(&config, &*disk)?;
         let (tcp, listeners) = bind(&config)?;
         let admin = bind_admin(&config)?;
         let unixsocket = config.unixsocket.clone();
@@ -115,6 +125,7 @@ impl Server {
         #[cfg(feature = "tls")]
         shared.tls.reload(&shared.config())?;
         let appender = appender::start(&shared).map_err(StartError::Appender)?;
+        shared.persistence.gate.set_loading(prepared.has_work());
         let mut workers = Vec::with_capacity(count);
         for worker in 0..count {
             let failed = |source| StartError::Worker { worker, source };
@@ -130,7 +141,21 @@ impl Server {
             let thread = std::thread::Builder::new().name("control".into());
             thread.spawn(move || admin::run(listener, shared)).map_err(StartError::Control)
         });
-        Ok(Self { shared, workers, control: control.transpose()?, appender, addresses, unixsocket })
+        let control = control.transpose()?;
+        let keeper = {
+            let shared = Arc::clone(&shared);
+            let thread = std::thread::Builder::new().name("keeper".into());
+            thread.spawn(move || keep(&shared, prepared)).map_err(StartError::Keeper)?
+        };
+        Ok(Self { shared, workers, control, appender, keeper, addresses, unixsocket })
+    }
+
+    /// Blocks until the data set is loaded and clients are served.
+    ///
+    /// # Errors
+    /// [`LoadError`]: it cannot be loaded, and the server ends; [`Server::join`] returns the same.
+    pub fn wait_until_loaded(&self) -> Result<(), LoadError> {
+        self.shared.persistence.loading.wait()
     }
 
     /// Where it listened with TCP, TLS apart, when it started; with `port 0` in the configuration this is empty.
@@ -191,7 +216,8 @@ impl Server {
     /// Waits until the server has stopped.
     ///
     /// # Errors
-    /// When a worker, or the control thread, could not set itself up.
+    /// When a worker, or the control thread, could not set itself up, or the data set could not be loaded: then the error's source
+    /// is a [`LoadError`].
     pub fn join(self) -> io::Result<()> {
         let mut result = Ok(());
         for worker in self.workers.into_iter().chain(self.control) {
@@ -202,9 +228,18 @@ impl Server {
                 result = ended;
             }
         }
+        // The keeper may wait for the appender, not the other way round.
+        if self.keeper.join().is_err() {
+            result = Err(io::Error::other("the thread for files panicked"));
+        }
         self.shared.persistence.log.end();
         if self.appender.join().is_err() {
             result = Err(io::Error::other("the log's thread panicked"));
+        }
+        match self.shared.persistence.loading.failure() {
+            // Who stops a server that loads does not want to hear that it was not loaded.
+            None | Some(LoadError::Stopped) => {}
+            Some(error) => result = Err(io::Error::other(error)),
         }
         if let Some(path) = self.unixsocket {
             // Left behind, it would only be replaced by the next start.
@@ -270,6 +305,13 @@ impl ConfigWatch {
         let _ = self.changes.changed().await;
         self.shared.config()
     }
+}
+
+/// The thread for files: loads.
+fn keep(shared: &Shared, mut prepared: loading::Prepared) {
+    shared.persistence.keep_lock(prepared.lock.take());
+    // What follows a load, appending and saving, starts from what it returns.
+    let _ = loading::run_at_start(shared, &prepared);
 }
 
 fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {

@@ -25,6 +25,9 @@ pub struct Settings {
     pub lfu_log_factor: u32,
     /// `lfu-decay-time`: minutes per lost count. Default 1.
     pub lfu_decay_minutes: u32,
+    /// Accesses before this instant, in unix milliseconds, count as if they were at it. Default 0. For the replay of a log, which
+    /// runs at an instant where nothing has expired.
+    pub access_from_ms: u64,
 }
 
 /// A notification to be published.

@@ -82,12 +82,14 @@ impl Settings {
     /// The access bits of a value written at `now_ms`.
     #[inline]
     pub fn first_access(&self, now_ms: u64) -> u32 {
+        let now_ms = now_ms.max(self.access_from_ms);
         if self.is_lfu() { (minutes(now_ms) << 8) | LFU_INIT } else { (now_ms / 1000) as u32 & CLOCK_MASK }
     }
 
     /// The access bits after one more access, with a random number for the logarithmic counter.
     #[inline]
     pub fn accessed(&self, access: u32, now_ms: u64, r: u64) -> u32 {
+        let now_ms = now_ms.max(self.access_from_ms);
         if !self.is_lfu() {
             return (now_ms / 1000) as u32 & CLOCK_MASK;
         }
@@ -108,12 +110,12 @@ impl Settings {
 
     /// Access bits that say "last used `idle_s` seconds ago": `RESTORE IDLETIME`.
     pub fn access_idle_for(&self, idle_s: u64, now_ms: u64) -> u32 {
-        (now_ms / 1000).wrapping_sub(idle_s) as u32 & CLOCK_MASK
+        (now_ms.max(self.access_from_ms) / 1000).wrapping_sub(idle_s) as u32 & CLOCK_MASK
     }
 
     /// Access bits with this LFU counter: `RESTORE FREQ`.
     pub fn access_with_counter(&self, counter: u8, now_ms: u64) -> u32 {
-        (minutes(now_ms) << 8) | u32::from(counter)
+        (minutes(now_ms.max(self.access_from_ms)) << 8) | u32::from(counter)
     }
 
     /// Seconds since the last access, from LRU access bits: `OBJECT IDLETIME`.

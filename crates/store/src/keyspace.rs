@@ -23,6 +23,7 @@ mod following;
 mod held;
 mod hooks;
 mod listening;
+mod loading;
 mod whole;
 
 pub mod editing;

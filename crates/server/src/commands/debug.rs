@@ -35,6 +35,10 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(NOT_ALLOWED);
     }
     let word = args.get(1).to_ascii_uppercase();
+    if needs_data(&word) {
+        // The command is allowed while files are loaded, for the sake of those that need none.
+        ctx.server.persistence.gate.check_loaded()?;
+    }
     match (word.as_slice(), args.len()) {
         (b"HELP", 2) => help_lines(ctx),
         (b"SLEEP", 3) => sleep(ctx, args),
@@ -77,6 +81,23 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             "'. Try DEBUG HELP.",
         )),
     }
+}
+
+/// Whether the subcommand looks at keys or changes them.
+fn needs_data(word: &[u8]) -> bool {
+    const WITH_DATA: [&[u8]; 10] = [
+        b"OBJECT",
+        b"DIGEST",
+        b"DIGEST-VALUE",
+        b"LISTPACK",
+        b"POPULATE",
+        b"HTSTATS",
+        b"HTSTATS-KEY",
+        b"RELOAD",
+        b"LOADAOF",
+        b"CHANGE-REPL-ID",
+    ];
+    WITH_DATA.contains(&word)
 }
 
 fn ok(ctx: &mut Ctx<'_>) -> CommandResult {

@@ -56,16 +56,34 @@ pub(super) fn encode(value: ValueRef<'_>) -> Vec<u8> {
 /// # Errors
 /// See [`DumpError`]: the sender's fault in all cases.
 pub(super) fn decode(payload: &[u8], limits: Limits, encoding: &EncodingLimits) -> Result<Value, DumpError> {
-    let mut builder = Builder { value: Value::Bytes(Vec::new()), count_hint: 0, encoding };
+    let mut builder = Builder::new(encoding);
     visit_dump(payload, limits, &mut builder)?;
     Ok(builder.value)
 }
 
 /// Puts a value together from its pieces.
-struct Builder<'a> {
+#[derive(Debug)]
+pub(crate) struct Builder<'a> {
     value: Value,
     count_hint: usize,
     encoding: &'a EncodingLimits,
+}
+
+impl<'a> Builder<'a> {
+    /// Nothing yet.
+    pub(crate) fn new(encoding: &'a EncodingLimits) -> Self {
+        Self::with(Value::Bytes(Vec::new()), 0, encoding)
+    }
+
+    /// Goes on with what [`Builder::into_parts`] gave.
+    pub(crate) fn with(value: Value, count_hint: usize, encoding: &'a EncodingLimits) -> Self {
+        Self { value, count_hint, encoding }
+    }
+
+    /// The value as it is now, and how many elements it was announced to have.
+    pub(crate) fn into_parts(self) -> (Value, usize) {
+        (self.value, self.count_hint)
+    }
 }
 
 impl Visitor for Builder<'_> {

@@ -247,7 +247,8 @@ const ALLOCATOR: &str = "jemalloc-5.3.1";
 fn persistence(report: &mut Report<'_>) {
     let dirty = report.shared.stats.dirty();
     let started_s = report.shared.started_ms / 1000;
-    line!(report, "loading:0");
+    let is_loading = report.shared.persistence.gate.is_loading();
+    line!(report, "loading:{}", u8::from(is_loading));
     line!(report, "async_loading:0");
     line!(report, "current_cow_peak:0");
     line!(report, "current_cow_size:0");
@@ -263,8 +264,10 @@ fn persistence(report: &mut Report<'_>) {
     line!(report, "rdb_current_bgsave_time_sec:-1");
     line!(report, "rdb_saves:0");
     line!(report, "rdb_last_cow_size:0");
-    line!(report, "rdb_last_load_keys_expired:0");
-    line!(report, "rdb_last_load_keys_loaded:0");
+    let loading = &report.shared.persistence.loading;
+    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+    line!(report, "rdb_last_load_keys_expired:{}", count(&loading.keys_expired));
+    line!(report, "rdb_last_load_keys_loaded:{}", count(&loading.keys));
     line!(report, "aof_enabled:0");
     line!(report, "aof_rewrite_in_progress:0");
     line!(report, "aof_rewrite_scheduled:0");
@@ -277,6 +280,15 @@ fn persistence(report: &mut Report<'_>) {
     line!(report, "aof_last_cow_size:0");
     line!(report, "module_fork_in_progress:0");
     line!(report, "module_fork_last_cow_size:0");
+    if is_loading {
+        let (percent, eta_s) = loading.progress(report.now_ms);
+        line!(report, "loading_start_time:{}", count(&loading.started_ms) / 1000);
+        line!(report, "loading_total_bytes:{}", count(&loading.total_bytes));
+        line!(report, "loading_rdb_used_mem:{}", count(&loading.used_memory_bytes));
+        line!(report, "loading_loaded_bytes:{}", count(&loading.loaded_bytes));
+        line!(report, "loading_loaded_perc:{percent:.2}");
+        line!(report, "loading_eta_seconds:{eta_s}");
+    }
 }
 
 fn stats(report: &mut Report<'_>) {

@@ -50,6 +50,7 @@ mod zset_pop;
 mod zset_ranges;
 mod zsets;
 
+pub(crate) use dump::Builder as ValueBuilder;
 pub(crate) use info::{REDIS_VERSION, TOWLINE_VERSION};
 
 const GROUPS: &[&[Row]] = &[

@@ -15,6 +15,16 @@ pub enum AppendFsync {
     No,
 }
 
+/// `load-unsupported`: what a start does with streams, modules' data and functions in its files, which this server does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LoadUnsupported {
+    /// It fails, with a list of all of them. The default: nobody loses data without having asked for it.
+    #[default]
+    Refuse,
+    /// It leaves them out, with a warning for each.
+    Skip,
+}
+
 /// A snapshot is due when at least so many changes are not saved and the last one is at least so long ago.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SavePoint {
@@ -61,6 +71,8 @@ pub struct Persistence {
     pub aof_use_rdb_preamble: bool,
     /// `aof-timestamp-enabled`: whether the log says in comments when its commands came. Default no.
     pub aof_timestamp_enabled: bool,
+    /// `load-unsupported`.
+    pub load_unsupported: LoadUnsupported,
 }
 
 impl Default for Persistence {
@@ -80,6 +92,7 @@ impl Default for Persistence {
             aof_load_truncated: true,
             aof_use_rdb_preamble: true,
             aof_timestamp_enabled: false,
+            load_unsupported: LoadUnsupported::default(),
         }
     }
 }

@@ -8,7 +8,7 @@ use super::param::{Change, Param, Reason, Set};
 use super::text::{
     bool_text, choice_text, parse_bool, parse_choice, parse_int, parse_octal, parse_size, parse_text, size,
 };
-use super::{Access, AppendFsync, ClientMemory, Config, LogLevel, TlsAuthClients};
+use super::{Access, AppendFsync, ClientMemory, Config, LoadUnsupported, LogLevel, TlsAuthClients};
 use crate::limits::OutputLimit;
 use std::path::Path;
 use towline_store::evict::Policy;
@@ -23,6 +23,8 @@ const MIB: u64 = 1 << 20;
 const TLS_AUTH: &[(&str, TlsAuthClients)] =
     &[("no", TlsAuthClients::No), ("yes", TlsAuthClients::Yes), ("optional", TlsAuthClients::Optional)];
 const ACCESS: &[(&str, Access)] = &[("no", Access::No), ("yes", Access::Yes), ("local", Access::Local)];
+const LOAD_UNSUPPORTED: &[(&str, LoadUnsupported)] =
+    &[("refuse", LoadUnsupported::Refuse), ("skip", LoadUnsupported::Skip)];
 const LOG_LEVELS: &[(&str, LogLevel)] = &[
     ("debug", LogLevel::Debug),
     ("verbose", LogLevel::Verbose),
@@ -282,6 +284,7 @@ pub(crate) static PARAMS: &[Param] = &[
     flag!("aof-load-truncated", persistence.aof_load_truncated),
     flag!("aof-use-rdb-preamble", persistence.aof_use_rdb_preamble),
     flag!("aof-timestamp-enabled", persistence.aof_timestamp_enabled),
+    choice!("load-unsupported", persistence.load_unsupported, LOAD_UNSUPPORTED),
     // Accepted with the one value that is supported
     kept!(no "daemonize", "running in the background is the service manager's job").change(Change::AtStart),
     kept!(no "cluster-enabled", NO_CLUSTER).change(Change::AtStart),

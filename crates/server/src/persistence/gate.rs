@@ -64,6 +64,14 @@ impl Gate {
         Ok(())
     }
 
+    /// Whether the data set is there.
+    ///
+    /// # Errors
+    /// `LOADING`.
+    pub(crate) fn check_loaded(&self) -> Result<(), CommandError> {
+        if self.is_loading() { Err(LOADING_ERROR) } else { Ok(()) }
+    }
+
     /// Whether the data set is being loaded.
     pub(crate) fn is_loading(&self) -> bool {
         self.state.load(Ordering::Acquire) & LOADING != 0

@@ -61,7 +61,7 @@ impl Keyspace<'_> {
     }
 
     /// Records the whole state of a key, as an effect.
-    fn record_state(&mut self, index: usize, hash: u64, key: &[u8]) {
+    pub(super) fn record_state(&mut self, index: usize, hash: u64, key: &[u8]) {
         let Self { held, changes, db, .. } = self;
         let entry = held.guard(index).db(*db).and_then(|part| part.table.get(hash, key));
         if let Some(entry) = entry {
