@@ -3,6 +3,7 @@
 //! Owns: arguments, the context of a command, its errors, the rows that tie a name to a handler. Does **not** own what
 //! a command means (see [`crate::commands`]) nor in what order commands run (see [`crate::execute`]).
 
+use crate::persistence::keeper::Errand;
 use crate::session::Session;
 use crate::shared::Shared;
 use std::sync::Arc;
@@ -225,6 +226,8 @@ pub(crate) enum Nothing {
     NullMove,
     /// An integer: `WAIT`.
     Int(i64),
+    /// An error: what was asked for goes on, and the client no longer hears of it.
+    Error(&'static str),
 }
 
 impl Nothing {
@@ -233,6 +236,7 @@ impl Nothing {
         match self {
             Self::NullArray | Self::NullMove => out.null_array(),
             Self::Int(number) => out.int(number),
+            Self::Error(text) => out.error(text),
         }
     }
 
@@ -251,6 +255,8 @@ pub(crate) struct Block {
     pub(crate) timeout: Option<Duration>,
     /// The reply when the time is up.
     pub(crate) nothing: Nothing,
+    /// What the keeper is to do, whose answer ends the waiting.
+    pub(crate) errand: Option<Errand>,
 }
 
 /// What a handler works with.
@@ -290,7 +296,13 @@ impl Ctx<'_> {
         nothing: Nothing,
     ) {
         let keys = keys.map(|key| key.as_ref().to_vec()).collect();
-        self.blocked = Some(Block { keys, timeout, nothing });
+        self.blocked = Some(Block { keys, timeout, nothing, errand: None });
+    }
+
+    /// The client waits until the keeper has done this. The handler returns `Ok(())` right after.
+    pub(crate) fn wait_for(&mut self, errand: Errand) {
+        let nothing = Nothing::Error("ERR The client stopped waiting for what it asked for, which goes on");
+        self.blocked = Some(Block { keys: Vec::new(), timeout: None, nothing, errand: Some(errand) });
     }
 }
 

@@ -10,6 +10,7 @@ use crate::commands;
 use crate::config::Config;
 use crate::memory::Room;
 use crate::persistence::held::Held;
+use crate::persistence::keeper::Request;
 use crate::session::{Multi, Queued, ReplyMode, Session};
 use crate::shared::Shared;
 use crate::{farewell, followups, memory, monitor, pause, tracking};
@@ -458,6 +459,7 @@ fn wait(
     block: Block,
 ) -> Arc<Waiter> {
     let db = ctx.ks.db();
+    let errand = block.errand;
     let session = ctx.session();
     let waiter = Waiter::new(
         Arc::clone(&session.client),
@@ -471,6 +473,9 @@ fn wait(
     let waiter = ctx.server.blocked.add(waiter);
     for key in waiter.keys() {
         ctx.ks.wait(key, waiter.id());
+    }
+    if let Some(errand) = errand {
+        ctx.server.persistence.keeper.send(Request::Errand(errand, Arc::clone(&waiter)));
     }
     waiter
 }

@@ -9,6 +9,7 @@ use crate::endpoints::ENDPOINTS_MAX;
 use crate::maintenance::Maintenance;
 use crate::persistence::appender;
 use crate::persistence::disk::{Disk, RealDisk};
+use crate::persistence::keeper::{self, StopOptions};
 use crate::persistence::loading::{self, LoadError};
 use crate::shared::{Shared, Stop};
 use crate::worker::{self, Listeners};
@@ -145,7 +146,7 @@ impl Server {
         let keeper = {
             let shared = Arc::clone(&shared);
             let thread = std::thread::Builder::new().name("keeper".into());
-            thread.spawn(move || keep(&shared, prepared)).map_err(StartError::Keeper)?
+            thread.spawn(move || keeper::run(&shared, prepared)).map_err(StartError::Keeper)?
         };
         Ok(Self { shared, workers, control, appender, keeper, addresses, unixsocket })
     }
@@ -256,9 +257,15 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Finishes the commands at hand and closes everything.
+    /// Stops as `SHUTDOWN` does: finishes the commands at hand, saves if there are save points, and closes everything. If what
+    /// is to be kept cannot be, the server says so in its log and goes on.
     pub fn stop(&self) {
-        self.shared.stop(Stop::Gracefully);
+        self.shared.ask_to_stop(StopOptions::default());
+    }
+
+    /// Stops as `SHUTDOWN NOSAVE FORCE` does: nothing keeps the server from stopping.
+    pub fn stop_without_saving(&self) {
+        self.shared.ask_to_stop(StopOptions { save: Some(false), is_forced: true });
     }
 }
 
@@ -305,13 +312,6 @@ impl ConfigWatch {
         let _ = self.changes.changed().await;
         self.shared.config()
     }
-}
-
-/// The thread for files: loads.
-fn keep(shared: &Shared, mut prepared: loading::Prepared) {
-    shared.persistence.keep_lock(prepared.lock.take());
-    // What follows a load, appending and saving, starts from what it returns.
-    let _ = loading::run_at_start(shared, &prepared);
 }
 
 fn random_bytes<const N: usize>() -> io::Result<[u8; N]> {

@@ -4,7 +4,7 @@
 //! connection has to itself.
 
 use crate::blocking::Blocked;
-use crate::client::Clients;
+use crate::client::{Clients, flag};
 use crate::config::Config;
 use crate::endpoints::Endpoints;
 use crate::latency::LatencyMonitor;
@@ -14,6 +14,7 @@ use crate::monitor::Monitors;
 use crate::pause::Pause;
 use crate::persistence::Persistence;
 use crate::persistence::disk::Disk;
+use crate::persistence::keeper::{Request, StopOptions};
 use crate::pubsub::PubSub;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
@@ -81,7 +82,7 @@ impl Shared {
             pause: Pause::default(),
             maintenance: Registry::new(started_ms),
             endpoints: Endpoints::default(),
-            persistence: Persistence::new(disk, config.workers.max(1)),
+            persistence: Persistence::new(disk, config.workers.max(1), started_ms),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),
@@ -146,9 +147,30 @@ impl Shared {
         *self.replication_id.lock().unwrap_or_else(PoisonError::into_inner) = id;
     }
 
-    /// Asks every part of the server to end.
+    /// Asks every part of the server to end, at once.
     pub(crate) fn stop(&self, how: Stop) {
         self.stop.send_replace(how);
+        self.persistence.keeper.send(Request::Quit);
+    }
+
+    /// Asks the server to keep what is to be kept and then to end, as `SHUTDOWN` does; if that fails, it goes on. While it is
+    /// loading there is nothing to keep.
+    pub(crate) fn ask_to_stop(&self, options: StopOptions) {
+        if self.persistence.gate.is_loading() {
+            self.stop(Stop::Gracefully);
+        } else {
+            self.persistence.keeper.send(Request::Stop(options));
+        }
+    }
+
+    /// Ends `CLIENT PAUSE`: what was held back runs.
+    pub(crate) fn unpause(&self) {
+        self.pause.end();
+        for client in self.clients.all() {
+            if client.has_flag(flag::PAUSED) {
+                client.wake();
+            }
+        }
     }
 
     /// To wait for the end with.

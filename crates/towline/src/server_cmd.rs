@@ -60,8 +60,8 @@ fn print_help() {
          --admin-port 9121      Prometheus metrics (/metrics) and /health over HTTP, on --admin-bind 127.0.0.1\n  \
          --logfile PATH         log there instead of to standard error; --loglevel is debug, verbose, notice,\n                         \
          warning or nothing\n\n\
-         Signals: SIGTERM and SIGINT finish the commands at hand and stop; SIGHUP reads the certificates again and\n\
-         reopens the log file.\n\n\
+         Signals: SIGTERM and SIGINT finish the commands at hand, save if there are save points, and stop; a second SIGINT\n\
+         stops without saving; SIGHUP reads the certificates again and reopens the log file.\n\n\
          CONFIG GET * lists all parameters of a running server."
     );
 }
@@ -94,14 +94,25 @@ fn serve(config: Config) -> anyhow::Result<()> {
         result
     })?;
     runtime.block_on(async {
-        let why = tokio::select! {
-            _ = signals.terminate.recv() => "SIGTERM",
-            _ = signals.interrupt.recv() => "SIGINT",
-            _ = ended.recv() => "SHUTDOWN",
-            never = follow(signals.hangup, &log, &reloader, watch) => match never {},
-        };
-        tracing::info!("{why}: stopping");
-        stopper.stop();
+        let follow = follow(signals.hangup, &log, &reloader, watch);
+        tokio::pin!(follow);
+        let mut interrupts = 0;
+        loop {
+            let signal = tokio::select! {
+                _ = signals.terminate.recv() => "SIGTERM",
+                _ = signals.interrupt.recv() => "SIGINT",
+                _ = ended.recv() => break,
+                never = &mut follow => match never {},
+            };
+            interrupts += u32::from(signal == "SIGINT");
+            if interrupts > 1 {
+                tracing::warn!("SIGINT again: stopping without saving");
+                stopper.stop_without_saving();
+            } else {
+                tracing::info!("{signal}: stopping");
+                stopper.stop();
+            }
+        }
     });
     waiter.join().map_err(|_| anyhow::anyhow!("the server's threads panicked"))??;
     tracing::info!("stopped");

@@ -190,6 +190,12 @@ impl RdbWriter {
         self.out.extend_from_slice(body);
     }
 
+    /// Appends more of the body of the last [`encoded`](Self::encoded) value, which came in parts.
+    pub fn encoded_more(&mut self, body: &[u8]) {
+        assert!(self.body.is_none(), "a value is under way");
+        self.out.extend_from_slice(body);
+    }
+
     /// Whether enough bytes wait for a write.
     #[must_use]
     pub fn is_chunk_ready(&self) -> bool {

@@ -126,12 +126,7 @@ fn pause(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 /// `CLIENT UNPAUSE`
 fn unpause(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
-    ctx.server.pause.end();
-    for client in ctx.server.clients.all() {
-        if client.has_flag(flag::PAUSED) {
-            client.wake();
-        }
-    }
+    ctx.server.unpause();
     ctx.out.ok();
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, no_keys};
 use crate::config::{self, Access, Change, PARAMS, Param};
+use crate::persistence::keeper::Request;
 use std::collections::BTreeMap;
 use towline_store::glob::{Case, matches};
 
@@ -108,6 +109,7 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let config = ctx.server.config();
     ctx.server.slowlog.trim(config.slowlog_max_len);
     ctx.server.stats.track_latency(config.latency_tracking);
+    ctx.server.persistence.keeper.send(Request::ConfigChanged);
     ctx.out.ok();
     Ok(())
 }

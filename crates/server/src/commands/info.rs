@@ -37,7 +37,7 @@ const SECTIONS: &[Section] = &[
     ("server", "Server", server, Shown::ByDefault),
     ("clients", "Clients", clients, Shown::ByDefault),
     ("memory", "Memory", memory, Shown::ByDefault),
-    ("persistence", "Persistence", persistence, Shown::ByDefault),
+    ("persistence", "Persistence", persistence::render, Shown::ByDefault),
     ("stats", "Stats", stats, Shown::ByDefault),
     ("maintenance", "Maintenance", maintenance, Shown::ByDefault),
     ("replication", "Replication", replication, Shown::ByDefault),
@@ -58,6 +58,9 @@ macro_rules! line {
         $report.text.push_str("\r\n");
     }};
 }
+
+// Behind the macro that it uses.
+mod persistence;
 
 /// The sections that are asked for, as one text.
 pub(crate) fn render<'a>(
@@ -243,53 +246,6 @@ fn memory(report: &mut Report<'_>) {
 
 /// The allocator of the program, by name and version.
 const ALLOCATOR: &str = "jemalloc-5.3.1";
-
-fn persistence(report: &mut Report<'_>) {
-    let dirty = report.shared.stats.dirty();
-    let started_s = report.shared.started_ms / 1000;
-    let is_loading = report.shared.persistence.gate.is_loading();
-    line!(report, "loading:{}", u8::from(is_loading));
-    line!(report, "async_loading:0");
-    line!(report, "current_cow_peak:0");
-    line!(report, "current_cow_size:0");
-    line!(report, "current_cow_size_age:0");
-    line!(report, "current_fork_perc:0.00");
-    line!(report, "current_save_keys_processed:0");
-    line!(report, "current_save_keys_total:0");
-    line!(report, "rdb_changes_since_last_save:{dirty}");
-    line!(report, "rdb_bgsave_in_progress:0");
-    line!(report, "rdb_last_save_time:{started_s}");
-    line!(report, "rdb_last_bgsave_status:ok");
-    line!(report, "rdb_last_bgsave_time_sec:-1");
-    line!(report, "rdb_current_bgsave_time_sec:-1");
-    line!(report, "rdb_saves:0");
-    line!(report, "rdb_last_cow_size:0");
-    let loading = &report.shared.persistence.loading;
-    let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-    line!(report, "rdb_last_load_keys_expired:{}", count(&loading.keys_expired));
-    line!(report, "rdb_last_load_keys_loaded:{}", count(&loading.keys));
-    line!(report, "aof_enabled:0");
-    line!(report, "aof_rewrite_in_progress:0");
-    line!(report, "aof_rewrite_scheduled:0");
-    line!(report, "aof_last_rewrite_time_sec:-1");
-    line!(report, "aof_current_rewrite_time_sec:-1");
-    line!(report, "aof_last_bgrewrite_status:ok");
-    line!(report, "aof_rewrites:0");
-    line!(report, "aof_rewrites_consecutive_failures:0");
-    line!(report, "aof_last_write_status:ok");
-    line!(report, "aof_last_cow_size:0");
-    line!(report, "module_fork_in_progress:0");
-    line!(report, "module_fork_last_cow_size:0");
-    if is_loading {
-        let (percent, eta_s) = loading.progress(report.now_ms);
-        line!(report, "loading_start_time:{}", count(&loading.started_ms) / 1000);
-        line!(report, "loading_total_bytes:{}", count(&loading.total_bytes));
-        line!(report, "loading_rdb_used_mem:{}", count(&loading.used_memory_bytes));
-        line!(report, "loading_loaded_bytes:{}", count(&loading.loaded_bytes));
-        line!(report, "loading_loaded_perc:{percent:.2}");
-        line!(report, "loading_eta_seconds:{eta_s}");
-    }
-}
 
 fn stats(report: &mut Report<'_>) {
     let (shared, stats) = (report.shared, &report.shared.stats);

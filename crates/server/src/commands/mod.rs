@@ -34,6 +34,7 @@ mod lists;
 mod maintenance;
 mod memory;
 mod observation;
+mod persistence;
 mod pubsub;
 mod scan;
 mod server;
@@ -79,6 +80,7 @@ const GROUPS: &[&[Row]] = &[
     maintenance::ROWS,
     memory::ROWS,
     observation::ROWS,
+    persistence::ROWS,
     pubsub::ROWS,
     scan::ROWS,
     server::ROWS,

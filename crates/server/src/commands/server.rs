@@ -1,7 +1,8 @@
-//! Commands about the server as a whole: `TIME`, `LASTSAVE`, `ROLE`, `WAIT`, `SHUTDOWN`, `LOLWUT`, `TOWLINE`.
+//! Commands about the server as a whole: `TIME`, `ROLE`, `WAIT`, `SHUTDOWN`, `LOLWUT`, `TOWLINE`.
 
 use super::info::{REDIS_VERSION, TOWLINE_VERSION};
 use crate::command::{Args, CommandError, CommandResult, Ctx, Nothing, Row, no_keys};
+use crate::persistence::keeper::{Errand, StopOptions};
 use crate::shared::Stop;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use towline_store::number::parse_i64;
@@ -40,29 +41,40 @@ fn wait(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: no reply, the connection is closed.
+/// `SHUTDOWN [NOSAVE | SAVE] [NOW] [FORCE] [ABORT]`: the client waits, and either its connection is closed or the server could
+/// not keep what it should and says so.
 fn shutdown(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
-    let (mut saves, mut options) = (None, 0);
+    let (mut save, mut is_forced, mut options) = (None, false, 0);
     let mut is_abort = false;
     for index in 1..args.len() {
         options += 1;
         match () {
-            () if args.is(index, "NOSAVE") && saves != Some(true) => saves = Some(false),
-            () if args.is(index, "SAVE") && saves != Some(false) => saves = Some(true),
-            () if args.is(index, "NOW") || args.is(index, "FORCE") => {}
+            () if args.is(index, "NOSAVE") && save != Some(true) => save = Some(false),
+            () if args.is(index, "SAVE") && save != Some(false) => save = Some(true),
+            // There are no replicas that would have to catch up.
+            () if args.is(index, "NOW") => {}
+            () if args.is(index, "FORCE") => is_forced = true,
             () if args.is(index, "ABORT") => is_abort = true,
             () => return Err(CommandError::Syntax),
         }
     }
     if is_abort {
-        let text = if options > 1 { "ERR syntax error" } else { "ERR No shutdown in progress." };
-        return Err(CommandError::Text(text));
+        if options > 1 {
+            return Err(CommandError::Syntax);
+        }
+        if !ctx.server.persistence.keeper.abort_stop() {
+            return Err(CommandError::Text("ERR No shutdown in progress."));
+        }
+        ctx.out.ok();
+        return Ok(());
     }
-    if saves == Some(true) {
-        return Err(CommandError::Text("ERR SHUTDOWN SAVE is not possible: persistence is not there yet"));
+    if ctx.server.persistence.gate.is_loading() {
+        // There is nothing to keep, and the keeper is busy.
+        ctx.server.stop(Stop::Gracefully);
+        ctx.session().is_closing = true;
+        return Ok(());
     }
-    ctx.server.stop(Stop::Gracefully);
-    ctx.session().is_closing = true;
+    ctx.wait_for(Errand::Stop(StopOptions { save, is_forced }));
     Ok(())
 }
 
@@ -108,14 +120,7 @@ fn picture(columns: usize, mut below: impl FnMut(u64) -> u64) -> String {
     text
 }
 
-/// `LASTSAVE`: when the data set was saved last, in unix seconds; until then, when the server started.
-fn lastsave(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
-    ctx.out.int((ctx.server.started_ms / 1000) as i64);
-    Ok(())
-}
-
 pub(super) const ROWS: &[Row] = &[
-    no_keys("lastsave", lastsave),
     no_keys("lolwut", lolwut),
     no_keys("role", role),
     no_keys("shutdown", shutdown),
@@ -133,7 +138,6 @@ mod tests {
         let mut server = Server::new();
         assert!(server.line("TIME").starts_with("*2 $10 1"));
         assert_eq!(server.line("ROLE"), "*3 $6 master :0 *0");
-        assert!(server.line("LASTSAVE").starts_with(":1"));
         assert_eq!(server.line("ROLE x"), "-ERR wrong number of arguments for 'role' command");
     }
 
@@ -154,18 +158,17 @@ mod tests {
     }
 
     #[test]
-    fn shutdown_stops_without_a_reply() {
+    fn shutdown_waits_for_the_keeper() {
         let mut server = Server::new();
         for line in ["SHUTDOWN FOO", "SHUTDOWN SAVE NOSAVE", "SHUTDOWN ABORT NOW"] {
             assert_eq!(server.line(line), "-ERR syntax error");
         }
         assert_eq!(server.line("SHUTDOWN ABORT"), "-ERR No shutdown in progress.");
-        assert_eq!(
-            server.line("SHUTDOWN SAVE"),
-            "-ERR SHUTDOWN SAVE is not possible: persistence is not there yet"
-        );
+        assert_eq!(server.wait("SHUTDOWN NOSAVE NOW FORCE").timeout(), None);
         assert_eq!(*server.local.shared.stopping().borrow(), Stop::No);
-        assert_eq!(server.line("SHUTDOWN NOSAVE NOW FORCE"), "");
+        // While the data is being loaded, nothing is to be kept.
+        server.local.shared.persistence.gate.set_loading(true);
+        assert_eq!(server.line("SHUTDOWN"), "");
         assert!(server.session.is_closing);
         assert_eq!(*server.local.shared.stopping().borrow(), Stop::Gracefully);
     }

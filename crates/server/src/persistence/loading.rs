@@ -72,6 +72,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// `dir`, as it was at the start.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.places.dir
+    }
+
     /// Whether clients have to wait.
     pub(crate) fn has_work(&self) -> bool {
         self.snapshot.is_some() || self.log.is_some()

@@ -37,7 +37,7 @@ impl Running {
 
 /// The configuration that `flags` give.
 pub(crate) fn config(flags: &[&str], port: u16) -> Config {
-    let base = ["--bind", "127.0.0.1", "--workers", "2"].map(str::to_owned);
+    let base = ["--bind", "127.0.0.1", "--workers", "2", "--save", ""].map(str::to_owned);
     let flags = flags.iter().map(|flag| flag.replace("{port}", &port.to_string()));
     Config::load(None, [], base.into_iter().chain(flags)).unwrap()
 }

@@ -78,8 +78,7 @@ pub(super) const ROWS: &[Row] = &[
     cmd("bgsave", -1, ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
         .args("[SCHEDULE]")
         .doc("1.0.0", "Saves a snapshot in the background.")
-        .effect(Admin)
-        .planned("persistence"),
+        .effect(Admin),
     cmd("command", -1, LOADING | STALE)
         .doc("2.8.13", "Describes every command.")
         .cost("O(N), N is the number of commands")
@@ -360,8 +359,7 @@ pub(super) const ROWS: &[Row] = &[
     cmd("save", 1, ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI)
         .doc("1.0.0", "Saves a snapshot and blocks the server meanwhile.")
         .cost("O(N), N is the number of keys in all databases")
-        .effect(Admin)
-        .planned("persistence"),
+        .effect(Admin),
     cmd("shutdown", -1, ADMIN | NOSCRIPT | LOADING | STALE | NO_MULTI | ALLOW_BUSY)
         .args("[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]")
         .doc("1.0.0", "Saves if configured, then stops the server.")
