@@ -71,3 +71,5 @@ mod redis_cli;
 mod redis_py;
 #[cfg(test)]
 mod soak;
+#[cfg(test)]
+mod sync;

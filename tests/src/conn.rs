@@ -124,6 +124,32 @@ impl Conn {
         }
     }
 
+    /// Waits for a bulk string that has no line end behind it, as `SYNC` sends a snapshot.
+    ///
+    /// # Errors
+    /// As for [`Conn::read`].
+    pub fn read_snapshot(&mut self) -> anyhow::Result<Vec<u8>> {
+        loop {
+            let unread = &self.buffer[self.start..];
+            let end = unread.windows(2).position(|two| two == b"\r\n");
+            if let Some(end) = end {
+                let head = String::from_utf8_lossy(&unread[..end]).into_owned();
+                let len: usize = head.strip_prefix('$').context("no bulk string")?.parse()?;
+                if unread.len() >= end + 2 + len {
+                    let snapshot = unread[end + 2..end + 2 + len].to_vec();
+                    self.start += end + 2 + len;
+                    return Ok(snapshot);
+                }
+            }
+            let mut chunk = [0; 65536];
+            let count = self.stream.read(&mut chunk).context("an incomplete snapshot")?;
+            if count == 0 {
+                bail!("the server closed the connection");
+            }
+            self.buffer.extend_from_slice(&chunk[..count]);
+        }
+    }
+
     /// Sends a command and waits for its reply.
     ///
     /// # Errors

@@ -60,6 +60,8 @@ pub(crate) mod flag {
     pub(crate) const TRACKING_NO_LOOP: u32 = 1 << 13;
     /// It opted in to notices of planned moves at least once.
     pub(crate) const NOTIFIED: u32 = 1 << 14;
+    /// It is sent the data set and what happens to it.
+    pub(crate) const REPLICA: u32 = 1 << 15;
 }
 
 /// Whether a connection is to end, and how much of its work is done before that; each is stronger than those above it.

@@ -18,6 +18,7 @@ pub(crate) use rewrite::rewrite;
 pub(crate) use table::{PARAMS, find};
 pub(crate) use text::split_words;
 
+use crate::client::{Client, flag};
 use crate::limits::OutputLimit;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -275,9 +276,13 @@ impl Config {
     }
 
     /// How much a client may leave unread.
-    pub(crate) fn output_limit(&self, is_subscriber: bool) -> OutputLimit {
+    pub(crate) fn output_limit(&self, client: &Client) -> OutputLimit {
         let limits = &self.client_output_buffer_limit;
-        if is_subscriber { limits.pubsub } else { limits.normal }
+        match () {
+            () if client.has_flag(flag::REPLICA) => limits.replica,
+            () if client.has_flag(flag::PUBSUB) => limits.pubsub,
+            () => limits.normal,
+        }
     }
 
     /// Bytes that all clients' buffers together may take, if that is limited.

@@ -290,7 +290,13 @@ impl Connection {
                 self.session.client.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
             }
             match sent {
-                Sent::All => self.output = None,
+                Sent::All => {
+                    self.output = None;
+                    self.session.client.reply_bytes.store(0, Ordering::Release);
+                    if let Some(feed) = &self.session.feed {
+                        feed.wake();
+                    }
+                }
                 Sent::Full => {}
                 Sent::Held(position) => self.wait_for_log(cx, local, position),
             }

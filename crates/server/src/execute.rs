@@ -13,7 +13,7 @@ use crate::persistence::held::Held;
 use crate::persistence::keeper::Request;
 use crate::session::{Multi, Queued, ReplyMode, Session};
 use crate::shared::Shared;
-use crate::{farewell, followups, memory, monitor, pause, tracking};
+use crate::{farewell, followups, memory, monitor, pause, replicas, tracking};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -363,7 +363,11 @@ fn dispatch(
         _ => Flow::Next,
     };
     tracking::after_command(ctx.session(), command);
+    let feed = std::mem::take(&mut ctx.session().is_feed_due).then(|| ctx.session().feed.clone()).flatten();
     drop(ctx);
+    if let Some(feed) = feed {
+        replicas::start(&shared, &feed);
+    }
     let stats = shared.stats.worker(local.worker);
     stats.called(command, elapsed, result.is_ok());
     if let Err(error) = &result {

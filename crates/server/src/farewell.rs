@@ -6,7 +6,7 @@ use crate::client::flag;
 use crate::execute::Local;
 use crate::session::{Session, Watch};
 use crate::shared::Shared;
-use crate::{monitor, pubsub, tracking};
+use crate::{monitor, pubsub, replicas, tracking};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use towline_cluster::key_slot;
@@ -20,12 +20,13 @@ pub(crate) fn session_end(local: &mut Local, session: &mut Session, now_ms: u64)
     shared.clients.remove(session.client.id);
 }
 
-/// Undoes what the session left outside of the slots: transaction, subscriptions, tracking, `MONITOR`, notices.
+/// Undoes what the session left outside of the slots: transaction, subscriptions, tracking, `MONITOR`, `SYNC`, notices.
 pub(crate) fn clear(shared: &Shared, session: &mut Session) {
     discard(session);
     pubsub::unsubscribe_all(shared, session);
     tracking::off(shared, session);
     monitor::remove(shared, session);
+    replicas::stop(shared, session);
     shared.maintenance.forget(&session.client);
 }
 

@@ -28,6 +28,7 @@ mod pause;
 mod persistence;
 mod process;
 mod pubsub;
+mod replicas;
 mod server;
 mod session;
 mod shared;

@@ -5,6 +5,7 @@
 
 use crate::client::{Client, flag};
 use crate::command::{OwnedArgs, Row};
+use crate::replicas::{Feed, Wishes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use towline_resp::Proto;
@@ -103,6 +104,12 @@ pub(crate) struct Session {
     pub(crate) subscriptions: Option<Box<Subscriptions>>,
     pub(crate) tracking: Option<Box<Tracking>>,
     pub(crate) is_monitor: bool,
+    /// What it said with `REPLCONF`.
+    pub(crate) wishes: Option<Box<Wishes>>,
+    /// It is sent the data set and what happens to it.
+    pub(crate) feed: Option<Arc<Feed>>,
+    /// Whether that is to begin once the command's reply is written.
+    pub(crate) is_feed_due: bool,
     /// Whether the command at hand was queued by `MULTI` and is run by `EXEC`.
     pub(crate) is_in_exec: bool,
 }
@@ -124,6 +131,9 @@ impl Session {
             subscriptions: None,
             tracking: None,
             is_monitor: false,
+            wishes: None,
+            feed: None,
+            is_feed_due: false,
             is_in_exec: false,
         }
     }

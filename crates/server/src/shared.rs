@@ -16,6 +16,7 @@ use crate::persistence::Persistence;
 use crate::persistence::disk::Disk;
 use crate::persistence::keeper::{Request, StopOptions};
 use crate::pubsub::PubSub;
+use crate::replicas::Replicas;
 use crate::slowlog::SlowLog;
 use crate::stats::Stats;
 use crate::tracking::TrackingTable;
@@ -47,6 +48,7 @@ pub(crate) struct Shared {
     pub(crate) maintenance: Registry,
     pub(crate) endpoints: Endpoints,
     pub(crate) persistence: Persistence,
+    pub(crate) replicas: Replicas,
     pub(crate) slowlog: SlowLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) memory: Meter,
@@ -83,6 +85,7 @@ impl Shared {
             maintenance: Registry::new(started_ms),
             endpoints: Endpoints::default(),
             persistence: Persistence::new(disk, config.workers.max(1), started_ms),
+            replicas: Replicas::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),

@@ -159,6 +159,20 @@ impl fmt::Debug for Config {
 #[error("the stream's consumer was too slow, and its backlog too large")]
 pub struct Overrun;
 
+/// Sees whether a stream has ended with [`Overrun`].
+#[derive(Debug, Clone)]
+pub struct Watch(Arc<Shared>);
+
+impl Watch {
+    /// Whether it holds more than it may and has ended.
+    ///
+    /// # Errors
+    /// [`Overrun`] if so.
+    pub fn check(&self) -> Result<(), Overrun> {
+        if self.0.is_overrun() { Err(Overrun) } else { Ok(()) }
+    }
+}
+
 /// How far a stream has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
@@ -256,6 +270,11 @@ impl SlotStream {
     pub fn held_bytes(&self) -> usize {
         let queue = self.shared.queue();
         queue.images.len() + queue.effects.len() + self.shared.held_bytes()
+    }
+
+    /// To see with, from elsewhere, whether the stream has ended: for a consumer that waits for something else.
+    pub fn watch(&self) -> Watch {
+        Watch(Arc::clone(&self.shared))
     }
 
     /// Fills `batch` with what is there: the units that were queued, and while the snapshot lasts, images until the batch is

@@ -36,7 +36,11 @@ impl Kind {
     }
 
     fn of(client: &Client) -> Self {
-        if client.has_flag(flag::PUBSUB) { Self::PubSub } else { Self::Normal }
+        match () {
+            () if client.has_flag(flag::REPLICA) => Self::Replica,
+            () if client.has_flag(flag::PUBSUB) => Self::PubSub,
+            () => Self::Normal,
+        }
     }
 }
 
@@ -124,7 +128,8 @@ fn parse_age(value: &[u8]) -> Result<u64, CommandError> {
     age.ok_or(CommandError::Text("ERR maxage should be greater than 0"))
 }
 
-const LETTERS: [(u32, char); 10] = [
+const LETTERS: [(u32, char); 11] = [
+    (flag::REPLICA, 'S'),
     (flag::MONITOR, 'O'),
     (flag::PUBSUB, 'P'),
     (flag::MULTI, 'x'),

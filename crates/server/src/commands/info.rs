@@ -5,6 +5,7 @@ use crate::config::Config;
 use crate::memory::{self, AllocatorStats};
 use crate::process;
 use crate::pubsub::Topic;
+use crate::replicas::Phase;
 use crate::shared::Shared;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -338,7 +339,14 @@ fn maintenance(report: &mut Report<'_>) {
 fn replication(report: &mut Report<'_>) {
     let shared = report.shared;
     line!(report, "role:master");
-    line!(report, "connected_slaves:0");
+    let feeds = shared.replicas.all();
+    line!(report, "connected_slaves:{}", feeds.len());
+    for (index, feed) in feeds.iter().enumerate() {
+        let ((ip, port), (_, offset)) = (feed.address(), feed.offsets());
+        let state = if feed.phase() == Phase::Tail { "online" } else { "send_bulk" };
+        let lag_s = report.now_ms.saturating_sub(feed.acknowledged_ms()) / 1000;
+        line!(report, "slave{index}:ip={ip},port={port},state={state},offset={offset},lag={lag_s}");
+    }
     line!(report, "master_failover_state:no-failover");
     line!(report, "master_replid:{}", shared.replication_id());
     line!(report, "master_replid2:{}", "0".repeat(40));

@@ -36,6 +36,7 @@ mod memory;
 mod observation;
 mod persistence;
 mod pubsub;
+mod replication;
 mod scan;
 mod server;
 mod set_algebra;
@@ -82,6 +83,7 @@ const GROUPS: &[&[Row]] = &[
     observation::ROWS,
     persistence::ROWS,
     pubsub::ROWS,
+    replication::ROWS,
     scan::ROWS,
     server::ROWS,
     set_algebra::ROWS,

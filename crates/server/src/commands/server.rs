@@ -1,4 +1,4 @@
-//! Commands about the server as a whole: `TIME`, `ROLE`, `WAIT`, `SHUTDOWN`, `LOLWUT`, `TOWLINE`.
+//! Commands about the server as a whole: `TIME`, `WAIT`, `SHUTDOWN`, `LOLWUT`, `TOWLINE`.
 
 use super::info::{REDIS_VERSION, TOWLINE_VERSION};
 use crate::command::{Args, CommandError, CommandResult, Ctx, Nothing, Row, no_keys};
@@ -14,15 +14,6 @@ fn time(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     ctx.out.array(2);
     ctx.out.bulk_int(now.as_secs() as i64);
     ctx.out.bulk_int(now.subsec_micros().into());
-    Ok(())
-}
-
-/// `ROLE`: a primary without replicas.
-fn role(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
-    ctx.out.array(3);
-    ctx.out.bulk(b"master");
-    ctx.out.int(0);
-    ctx.out.array(0);
     Ok(())
 }
 
@@ -120,13 +111,8 @@ fn picture(columns: usize, mut below: impl FnMut(u64) -> u64) -> String {
     text
 }
 
-pub(super) const ROWS: &[Row] = &[
-    no_keys("lolwut", lolwut),
-    no_keys("role", role),
-    no_keys("shutdown", shutdown),
-    no_keys("time", time),
-    no_keys("wait", wait),
-];
+pub(super) const ROWS: &[Row] =
+    &[no_keys("lolwut", lolwut), no_keys("shutdown", shutdown), no_keys("time", time), no_keys("wait", wait)];
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,6 @@
 //! Owns: comparing with the limits and cutting the client off. Does **not** own what is counted.
 
 use super::{Connection, Desk, End, unix_ms};
-use crate::client::flag;
 use crate::execute::Local;
 use crate::limits::OutputLimit;
 use std::sync::atomic::Ordering;
@@ -18,7 +17,7 @@ impl Connection {
             return Ok(());
         }
         self.enforce_client_memory(local, bytes)?;
-        let limit: OutputLimit = local.config.output_limit(self.session.client.has_flag(flag::PUBSUB));
+        let limit: OutputLimit = local.config.output_limit(&self.session.client);
         let (over_soft, now_ms) = (limit.soft_bytes > 0 && bytes as u64 > limit.soft_bytes, unix_ms());
         let since = if over_soft { Some(self.over_soft_limit_since_ms.unwrap_or(now_ms)) } else { None };
         self.over_soft_limit_since_ms = since;

@@ -11,7 +11,9 @@ mod save;
 mod status;
 
 pub(crate) use self::core::{Core, When};
+pub(crate) use save::options;
 pub(crate) use status::Running;
+
 use status::Status;
 
 use crate::blocking::Waiter;

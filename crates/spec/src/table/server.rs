@@ -331,13 +331,11 @@ pub(super) const ROWS: &[Row] = &[
     cmd("psync", -3, ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI)
         .args("replicationid offset")
         .doc("2.8.0", "Starts or resumes replication.")
-        .effect(Connection)
-        .planned("replication"),
+        .effect(Connection),
     cmd("replconf", -1, ADMIN | NOSCRIPT | LOADING | STALE | ALLOW_BUSY)
         .doc("3.0.0", "Configures a replication link.")
         .effect(Connection)
-        .internal()
-        .planned("replication"),
+        .internal(),
     cmd("replicaof", 3, ADMIN | NOSCRIPT | STALE | NO_ASYNC_LOADING)
         .args("<host port | NO ONE>")
         .doc("5.0.0", "Makes this server a replica of another, or a primary.")
@@ -402,8 +400,7 @@ pub(super) const ROWS: &[Row] = &[
         .acl(acl::DANGEROUS | acl::KEYSPACE),
     cmd("sync", 1, ADMIN | NOSCRIPT | NO_ASYNC_LOADING | NO_MULTI)
         .doc("1.0.0", "Starts replication the old way.")
-        .effect(Connection)
-        .planned("replication"),
+        .effect(Connection),
     cmd("time", 1, LOADING | STALE | FAST)
         .doc("2.6.0", "Returns the server's time.")
         .effect(ReadOnly)

@@ -412,10 +412,13 @@ fn a_consumer_that_is_too_slow_ends_the_stream_and_nothing_else() {
     let mut stream = SlotStream::open(&world.store, 0..SLOT_COUNT as Slot, 0, &config);
     let patient = Config::default();
     let mut other = SlotStream::open(&world.store, 0..SLOT_COUNT as Slot, 0, &patient);
+    let watch = stream.watch();
+    assert_eq!(watch.check(), Ok(()));
     for n in 0..1000 {
         set(&mut world, format!("k{n}").as_bytes(), b"new");
         assert!(stream.held_bytes() < 10_000 + 1_000);
     }
+    assert_eq!(watch.check(), Err(Overrun));
     let mut batch = Batch::default();
     assert_eq!(stream.next(&world.store, &mut batch), Err(Overrun));
     assert_eq!(stream.next(&world.store, &mut batch), Err(Overrun));

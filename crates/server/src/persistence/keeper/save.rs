@@ -43,7 +43,7 @@ pub(crate) enum SaveError {
 }
 
 /// How snapshots of this configuration are written.
-pub(super) fn options(
+pub(crate) fn options(
     shared: &Shared,
     config: &Config,
     form: BaseForm,
