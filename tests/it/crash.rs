@@ -46,7 +46,7 @@ fn redis_keeps_what_it_answered() {
 /// with an open MULTI, which swallows what is written afterwards.
 #[test]
 fn a_torn_log_is_no_mixture() {
-    let (report, code) = crash(&["--server", &program(Peer::Valkey91), "--runs", "4", "--tear", "3000"]);
+    let (report, code) = crash(&["--server", &program(Peer::Valkey91), "--runs", "4", "--tear", "20000"]);
     assert_kept(&report, code, 4);
     assert!(report["missing"].as_u64().unwrap() > 0, "nothing was torn: {report:#}");
 }

@@ -97,7 +97,7 @@ impl Wire {
     ///
     /// # Errors
     /// As those of sending and receiving.
-    pub(super) fn call(&mut self, words: &[&str]) -> io::Result<Frame> {
+    pub(super) fn call<A: AsRef<[u8]>>(&mut self, words: &[A]) -> io::Result<Frame> {
         let mut bytes = Vec::new();
         encode_command(words, &mut bytes);
         self.send(&bytes)?;
@@ -260,6 +260,9 @@ fn fits(expect: &Expect, frame: &Frame) -> bool {
         (Expect::Any, _) => true,
         (Expect::Ok, Frame::Simple(text)) => text.as_ref() == b"OK",
         (Expect::Integer(expected), Frame::Integer(found)) => expected == found,
+        (Expect::Integers(expected), Frame::Array(found)) => {
+            found.iter().eq(expected.iter().map(|number| Frame::Integer(*number)).collect::<Vec<_>>().iter())
+        }
         (Expect::Text(Some(expected)), Frame::Bulk(found)) => expected == found,
         (Expect::Text(None), frame) => frame.is_null(),
         (Expect::Texts(expected), Frame::Array(found)) => {
@@ -297,6 +300,8 @@ mod tests {
             (Expect::Any, Frame::Error("MISCONF no disk".into()), false),
             (Expect::Ok, Frame::Simple("OK".into()), true),
             (Expect::Integer(2), Frame::Integer(3), false),
+            (Expect::Integers(vec![1]), Frame::Array(vec![Frame::Integer(1)]), true),
+            (Expect::Integers(vec![1]), Frame::Array(vec![Frame::Integer(-2)]), false),
             (Expect::Texts(texts(&["a", "b"])), pair(), true),
             (Expect::Texts(texts(&["b", "a"])), pair(), false),
             (Expect::Texts(Vec::new()), Frame::Null, true),

@@ -51,6 +51,14 @@ pub(super) struct Mix {
     /// Distinguishes values; never falls, over all runs.
     serial: u64,
     queues: Queues,
+    fields: Fields,
+}
+
+/// Whether the server knows of fields that expire: Redis does from 7.4 on, Valkey from 9.0 on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fields {
+    Expire,
+    Stay,
 }
 
 /// The keys that clients have in common.
@@ -105,8 +113,8 @@ impl Draft {
 
 impl Mix {
     /// The choices of a client in a run.
-    pub(super) fn new(client: usize, rng: Prng, serial: u64, queues: Queues) -> Self {
-        Self { client, rng, db: 0, serial, queues }
+    pub(super) fn new(client: usize, rng: Prng, serial: u64, queues: Queues, fields: Fields) -> Self {
+        Self { client, rng, db: 0, serial, queues, fields }
     }
 
     /// Commands for a pipeline of up to `depth`, given what the client's keys hold.
@@ -159,6 +167,15 @@ impl Mix {
     fn members(&mut self) -> Vec<Bytes> {
         let count = 1 + self.rng.below(4);
         (0..count).map(|_| number(self.rng.below(60))).collect()
+    }
+
+    /// Fields of a hash, each once.
+    fn names(&mut self) -> Vec<Bytes> {
+        let mut names = self.members();
+        names.push(number(format_args!("n{}", self.rng.below(5))));
+        names.sort_unstable();
+        names.dedup();
+        names
     }
 
     /// A moment that the drill does not see.
@@ -231,6 +248,13 @@ impl Mix {
             return;
         }
         match self.rng.below(120) {
+            0..15 if self.fields == Fields::Expire && draft.has(&at) => {
+                let fields = self.names();
+                draft.push(Op::HExpireAt { at, fields, until: self.lasting(draft.now_ms) });
+            }
+            15..20 if self.fields == Fields::Expire && draft.has(&at) => {
+                draft.push(Op::HPersist { at, fields: self.names() });
+            }
             0..60 => {
                 let fields = self.members().into_iter().map(|field| (field, self.text())).collect();
                 draft.push(Op::HSet { at, fields });
@@ -399,7 +423,7 @@ mod tests {
             other: Place::new(0, "q0"),
             counter: Place::new(0, "shared"),
         };
-        Mix::new(1, Prng::new(seed), 0, queues)
+        Mix::new(1, Prng::new(seed), 0, queues, Fields::Expire)
     }
 
     /// Runs many batches, each answered at once.
@@ -451,6 +475,8 @@ mod tests {
             "HSET",
             "HDEL",
             "HINCRBY",
+            "HPEXPIREAT",
+            "HPERSIST",
             "SADD",
             "SREM",
             "SPOP",

@@ -48,6 +48,10 @@ pub(super) enum Op {
     HDel { at: Place, fields: Vec<Bytes> },
     /// HINCRBY.
     HIncrBy { at: Place, field: Bytes, by: i64 },
+    /// HPEXPIREAT.
+    HExpireAt { at: Place, fields: Vec<Bytes>, until: u64 },
+    /// HPERSIST.
+    HPersist { at: Place, fields: Vec<Bytes> },
     /// SADD.
     SAdd { at: Place, members: Vec<Bytes> },
     /// SREM.
@@ -105,6 +109,8 @@ impl Op {
             | Self::HSet { at, .. }
             | Self::HDel { at, .. }
             | Self::HIncrBy { at, .. }
+            | Self::HExpireAt { at, .. }
+            | Self::HPersist { at, .. }
             | Self::SAdd { at, .. }
             | Self::SRem { at, .. }
             | Self::SPop { at, .. }
@@ -174,6 +180,14 @@ impl Op {
             }
             Self::HDel { at, fields } => key("HDEL", at, fields.iter().cloned()),
             Self::HIncrBy { at, field, by } => key("HINCRBY", at, [field.clone(), number(*by)]),
+            Self::HExpireAt { at, fields, until } => {
+                let when = [number(*until), "FIELDS".into(), number(fields.len())];
+                key("HPEXPIREAT", at, when.into_iter().chain(fields.iter().cloned()))
+            }
+            Self::HPersist { at, fields } => {
+                let which = ["FIELDS".into(), number(fields.len())];
+                key("HPERSIST", at, which.into_iter().chain(fields.iter().cloned()))
+            }
             Self::SAdd { at, members } => key("SADD", at, members.iter().cloned()),
             Self::SRem { at, members } => key("SREM", at, members.iter().cloned()),
             Self::SPop { at, count } => key("SPOP", at, [number(*count)]),
@@ -272,6 +286,11 @@ mod tests {
             (Op::ZAdd { at: at.clone(), members: vec![("m".into(), -2)] }, "ZADD k -2 m"),
             (Op::Copy { from: at.clone(), to: to.clone() }, "COPY k l DB 2 REPLACE"),
             (Op::Pop { queue: at.clone() }, "BLPOP k 0.01"),
+            (
+                Op::HExpireAt { at: at.clone(), fields: vec!["f".into(), "g".into()], until: 7 },
+                "HPEXPIREAT k 7 FIELDS 2 f g",
+            ),
+            (Op::HPersist { at: at.clone(), fields: vec!["f".into()] }, "HPERSIST k FIELDS 1 f"),
             (
                 Op::Multi(vec![
                     Op::IncrBy { at: at.clone(), by: 2 },

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use towline_resp::frame::Frame;
 
 use super::client::{Clock, Wire};
-use super::mix::DBS_ALL;
-use super::value::{Deadline, Entry, Found, Place, Value};
+use super::mix::{DBS_ALL, Fields};
+use super::value::{Deadline, Entry, Field, Found, Place, Value};
 
 /// Keys that are asked for at once.
 const AT_ONCE: usize = 64;
@@ -20,7 +20,7 @@ const AT_ONCE: usize = 64;
 ///
 /// # Errors
 /// The connection ended, or an answer has another form than it should have.
-pub(super) fn read(wire: &mut Wire) -> io::Result<Found> {
+pub(super) fn read(wire: &mut Wire, fields: Fields) -> io::Result<Found> {
     let from_ms = Clock::wall_ms();
     let mut found = Found { from_ms, ..Found::default() };
     for db in 0..DBS_ALL {
@@ -31,6 +31,9 @@ pub(super) fn read(wire: &mut Wire) -> io::Result<Found> {
         let keys = scan(wire)?;
         for keys in keys.chunks(AT_ONCE) {
             entries(wire, db, keys, &mut found.keys)?;
+        }
+        if fields == Fields::Expire {
+            deadlines(wire, db, &mut found.keys)?;
         }
     }
     found.until_ms = Clock::wall_ms();
@@ -81,6 +84,27 @@ fn entries(wire: &mut Wire, db: u8, keys: &[String], into: &mut BTreeMap<Place, 
     Ok(())
 }
 
+/// Adds the deadlines of fields to the hashes of a database.
+fn deadlines(wire: &mut Wire, db: u8, keys: &mut BTreeMap<Place, Entry>) -> io::Result<()> {
+    for (place, entry) in keys.iter_mut().filter(|(place, _)| place.db == db) {
+        let Value::Hash(fields) = Arc::make_mut(&mut entry.value) else { continue };
+        let count = fields.len().to_string();
+        let mut command: Vec<Bytes> =
+            ["HPEXPIRETIME", &place.key, "FIELDS", &count].map(|word| word.to_owned().into()).into();
+        command.extend(fields.keys().cloned());
+        let Frame::Array(answer) = wire.call(&command)? else {
+            return Err(io::Error::other(format!("HPEXPIRETIME {place} was not answered with an array")));
+        };
+        for (field, until) in fields.values_mut().zip(answer) {
+            field.until = match until {
+                Frame::Integer(until) => u64::try_from(until).ok(),
+                _ => None,
+            };
+        }
+    }
+    Ok(())
+}
+
 /// The command that reads a key of this type.
 fn command<'a>(key: &'a str, of: &Frame) -> Vec<&'a str> {
     match name(of) {
@@ -111,7 +135,7 @@ fn value_of(of: &Frame, frame: Frame) -> io::Result<Option<Value>> {
     let score = |text: Bytes| std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
     Ok(Some(match name(of) {
         b"list" => Value::List(texts(&items).collect::<VecDeque<_>>()),
-        b"hash" => Value::Hash(pairs().collect()),
+        b"hash" => Value::Hash(pairs().map(|(field, text)| (field, Field::lasting(text))).collect()),
         b"set" => Value::Set(texts(&items).collect()),
         _ => Value::Zset(pairs().map(|(member, text)| (member, score(text).unwrap_or(i64::MIN))).collect()),
     }))

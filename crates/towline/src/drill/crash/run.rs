@@ -15,7 +15,7 @@ use towline_sansio::Prng;
 use super::client::{Client, Clock, Wire};
 use super::common::{Queue, judge_counter};
 use super::ledger::{End, Kind, Ledger, Problem, Verdict};
-use super::mix::{Mix, Queues};
+use super::mix::{Fields, Mix, Queues};
 use super::options::{CrashArgs, Fsync};
 use super::process::{Launch, Process, Ready, SENTINEL, SENTINEL_VALUE, bytes_below, copy_below, tear};
 use super::reading;
@@ -63,6 +63,7 @@ pub(super) struct Drill<'a> {
     counter: i64,
     /// Whether the sentinel was found after a start: from then on it must be there.
     has_sentinel: bool,
+    fields: Fields,
     last_line: Instant,
     pub(super) report: Report,
 }
@@ -95,6 +96,7 @@ impl<'a> Drill<'a> {
             queues: vec![Queue::default(); clients],
             counter: 0,
             has_sentinel: false,
+            fields: Fields::Stay,
             last_line: Instant::now(),
             report,
         }
@@ -106,6 +108,10 @@ impl<'a> Drill<'a> {
     /// The server does not start again, or does not let itself be read; the drill ends there.
     pub(super) fn all(&mut self) -> Result<()> {
         let (mut process, _) = self.launch.start().context("the first start")?;
+        let asked = Wire::open(process.address())
+            .and_then(|mut wire| wire.call(&["HPEXPIRETIME", SENTINEL, "FIELDS", "1", "f"]))
+            .context("the server does not answer")?;
+        self.fields = if asked.as_error().is_none() { Fields::Expire } else { Fields::Stay };
         for run in 1..=self.args.runs {
             process = self.run(run, process).with_context(|| format!("run {run}"))?;
             self.report.runs += 1;
@@ -168,7 +174,7 @@ impl<'a> Drill<'a> {
                 let mut client = Client {
                     number,
                     ledger,
-                    mix: Mix::new(number, rng, run * SERIALS_PER_RUN, queues),
+                    mix: Mix::new(number, rng, run * SERIALS_PER_RUN, queues, self.fields),
                     clock,
                     depth: self.args.pipeline,
                     next_pop: self.queues[other].next_pop,
@@ -230,7 +236,7 @@ impl<'a> Drill<'a> {
     }
 
     fn read(&mut self, run: u64, process: &Process) -> Result<Found> {
-        let read = Wire::open(process.address()).and_then(|mut wire| reading::read(&mut wire));
+        let read = Wire::open(process.address()).and_then(|mut wire| reading::read(&mut wire, self.fields));
         read.with_context(|| format!("cannot read the data back (run {run})"))
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::op::Op;
-use super::value::{Deadline, Entry, Place, Value};
+use super::value::{Deadline, Entry, Field, Place, Value};
 
 /// How far a server's clock, which may be read once for several commands, can be behind the client's.
 const CLOCK_LAG_MS: u64 = 100;
@@ -45,6 +45,7 @@ pub(super) enum Expect {
     Any,
     Ok,
     Integer(i64),
+    Integers(Vec<i64>),
     Text(Option<Bytes>),
     Texts(Vec<Bytes>),
     /// So many members out of a set.
@@ -82,7 +83,11 @@ impl State {
                 self.deadline(op, outcome, window)
             }
             Op::RPush { .. } | Op::LPop { .. } | Op::Move { .. } => self.list(op),
-            Op::HSet { .. } | Op::HDel { .. } | Op::HIncrBy { .. } => self.hash(op),
+            Op::HSet { .. }
+            | Op::HDel { .. }
+            | Op::HIncrBy { .. }
+            | Op::HExpireAt { .. }
+            | Op::HPersist { .. } => self.hash(op),
             Op::SAdd { .. } | Op::SRem { .. } | Op::SPop { .. } => self.set(op, outcome),
             Op::ZAdd { .. } | Op::ZRem { .. } | Op::ZIncrBy { .. } | Op::ZPopMin { .. } => self.zset(op),
             Op::Del { .. } | Op::Rename { .. } | Op::Copy { .. } | Op::FlushDb { .. } => self.key(op),
@@ -221,7 +226,7 @@ impl State {
     fn hash(&mut self, op: &Op) -> Expect {
         let new = || Value::Hash(BTreeMap::new());
         let fields =
-            |value: &mut Value, then: &mut dyn FnMut(&mut BTreeMap<Bytes, Bytes>) -> Expect| match value {
+            |value: &mut Value, then: &mut dyn FnMut(&mut BTreeMap<Bytes, Field>) -> Expect| match value {
                 Value::Hash(fields) => Some(then(fields)),
                 _ => None,
             };
@@ -229,7 +234,10 @@ impl State {
             Op::HSet { at, fields: more } => self.change(at, new, |value| {
                 fields(value, &mut |hash| {
                     let before = hash.len();
-                    hash.extend(more.iter().cloned());
+                    // A new value has no time to live.
+                    hash.extend(
+                        more.iter().map(|(field, text)| (field.clone(), Field::lasting(text.clone()))),
+                    );
                     count(hash.len() - before)
                 })
             }),
@@ -240,13 +248,30 @@ impl State {
             }),
             Op::HIncrBy { at, field, by } => self.change(at, new, |value| {
                 fields(value, &mut |hash| {
-                    let old =
-                        hash.get(field).and_then(|text| std::str::from_utf8(text).ok()?.parse::<i64>().ok());
+                    let place = hash.entry(field.clone()).or_insert_with(|| Field::lasting("0".into()));
+                    let old = std::str::from_utf8(&place.text).ok().and_then(|text| text.parse::<i64>().ok());
                     let sum = old.unwrap_or(0) + by;
-                    hash.insert(field.clone(), sum.to_string().into());
+                    place.text = sum.to_string().into();
                     Expect::Integer(sum)
                 })
             }),
+            Op::HExpireAt { at, fields: some, until } => self.change(at, new, |value| {
+                fields(value, &mut |hash| {
+                    Expect::Integers(changed(hash, some, |field| {
+                        field.until = Some(*until);
+                        1
+                    }))
+                })
+            }),
+            Op::HPersist { at, fields: some } => {
+                self.change(at, new, |value| {
+                    fields(value, &mut |hash| {
+                        Expect::Integers(changed(hash, some, |field| {
+                            if field.until.take().is_some() { 1 } else { -1 }
+                        }))
+                    })
+                })
+            }
             _ => None,
         };
         expect.unwrap_or(Expect::Any)
@@ -378,6 +403,15 @@ impl State {
     }
 }
 
+/// Changes some fields of a hash; the answer for each, which is -2 for one that is not there.
+fn changed(
+    hash: &mut BTreeMap<Bytes, Field>,
+    some: &[Bytes],
+    change: impl Fn(&mut Field) -> i64,
+) -> Vec<i64> {
+    some.iter().map(|name| hash.get_mut(name).map_or(-2, &change)).collect()
+}
+
 fn count(count: usize) -> Expect {
     Expect::Integer(i64::try_from(count).unwrap_or(i64::MAX))
 }
@@ -475,6 +509,24 @@ mod tests {
         run(&mut state, Op::Del { at: vec![at("l")] });
         assert_eq!(run(&mut state, Op::Move { from: at("l"), to: at("l") }), Expect::Text(None));
         assert!(state.keys.is_empty());
+    }
+
+    #[test]
+    fn fields_keep_their_time_to_live_until_they_are_written_anew() {
+        let mut state = State::default();
+        let field = |name: &'static str, value: &'static str| (Bytes::from(name), Bytes::from(value));
+        run(
+            &mut state,
+            Op::HSet { at: at("h"), fields: vec![field("a", "1"), field("b", "2"), field("c", "3")] },
+        );
+        let expire = Op::HExpireAt { at: at("h"), fields: texts(&["a", "b", "c", "d"]), until: 9 };
+        assert_eq!(run(&mut state, expire), Expect::Integers(vec![1, 1, 1, -2]));
+        run(&mut state, Op::HIncrBy { at: at("h"), field: "a".into(), by: 4 });
+        run(&mut state, Op::HSet { at: at("h"), fields: vec![field("b", "7")] });
+        assert_eq!(state.keys[&at("h")].value.to_string(), "hash of 3 (a=5@9 b=7 c=3@9)");
+        let persist = Op::HPersist { at: at("h"), fields: texts(&["b", "c"]) };
+        assert_eq!(run(&mut state, persist), Expect::Integers(vec![-1, 1]));
+        assert_eq!(state.keys[&at("h")].value.to_string(), "hash of 3 (a=5@9 b=7 c=3)");
     }
 
     #[test]

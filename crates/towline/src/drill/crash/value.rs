@@ -33,12 +33,34 @@ impl fmt::Display for Place {
     }
 }
 
+/// The value of a field of a hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) text: Bytes,
+    /// When the field expires, if it does; milliseconds since 1970.
+    pub(super) until: Option<u64>,
+}
+
+impl Field {
+    /// A field that stays.
+    pub(super) fn lasting(text: Bytes) -> Self {
+        Self { text, until: None }
+    }
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", shown(&self.text))?;
+        self.until.map_or(Ok(()), |until| write!(f, "@{until}"))
+    }
+}
+
 /// The content of a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     Text(Bytes),
     List(VecDeque<Bytes>),
-    Hash(BTreeMap<Bytes, Bytes>),
+    Hash(BTreeMap<Bytes, Field>),
     Set(BTreeSet<Bytes>),
     /// Members with their scores, which are whole numbers here.
     Zset(BTreeMap<Bytes, i64>),
@@ -62,9 +84,7 @@ impl Value {
     pub(super) fn difference(&self, other: &Self) -> Option<String> {
         let pairs = |value: &Self| -> Option<BTreeSet<String>> {
             Some(match value {
-                Self::Hash(fields) => {
-                    fields.iter().map(|(k, v)| format!("{}={}", shown(k), shown(v))).collect()
-                }
+                Self::Hash(fields) => fields.iter().map(|(k, v)| format!("{}={v}", shown(k))).collect(),
                 Self::Set(members) => members.iter().map(shown).collect(),
                 Self::Zset(members) => {
                     members.iter().map(|(m, score)| format!("{}={score}", shown(m))).collect()
@@ -125,7 +145,7 @@ impl fmt::Display for Value {
                 write!(f, "list of {len} ({})", ends.unwrap_or_default())
             }
             Self::Hash(fields) => {
-                listed(f, "hash", len, fields.iter().map(|(k, v)| format!("{}={}", shown(k), shown(v))))
+                listed(f, "hash", len, fields.iter().map(|(k, v)| format!("{}={v}", shown(k))))
             }
             Self::Set(members) => listed(f, "set", len, members.iter().map(shown)),
             Self::Zset(members) => {
@@ -299,7 +319,9 @@ mod tests {
     fn values_are_shown_short() {
         let long = Value::Text(Bytes::from(vec![b'x'; 5000]));
         assert!(long.to_string().len() < 60, "{long}");
-        let hash = Value::Hash((0..99).map(|n: u8| (Bytes::from(n.to_string()), Bytes::new())).collect());
+        let hash = Value::Hash(
+            (0..99).map(|n: u8| (Bytes::from(n.to_string()), Field::lasting(Bytes::new()))).collect(),
+        );
         assert!(hash.to_string().starts_with("hash of 99 (0= 1= "), "{hash}");
         let members = |texts: &[&'static str]| Value::Set(set(texts));
         let difference = members(&["a", "b", "c"]).difference(&members(&["b", "d"]));
