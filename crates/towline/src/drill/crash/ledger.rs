@@ -97,8 +97,9 @@ pub(super) struct Verdict {
 /// The end of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct End {
-    /// When the server was killed: by the wall clock, and since the run began.
+    /// When nothing ran any more, by the wall clock.
     pub(super) ms: u64,
+    /// When the server was about to be killed, since the run began.
     pub(super) at: Duration,
 }
 

@@ -16,13 +16,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use towline_resp::frame::Frame;
 
 use super::client::Wire;
 
 /// How long a server may take to be ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How long a server may take to stop when it is asked to.
+const STOP_WITHIN: Duration = Duration::from_secs(30);
 
 /// How often a server that starts is asked.
 const ASK_EVERY: Duration = Duration::from_millis(2);
@@ -178,8 +181,36 @@ impl Process {
         self.end()
     }
 
+    /// Asks the process to stop, and waits until it has.
+    ///
+    /// # Errors
+    /// It does not stop, or not with success; the message has the end of its log.
+    pub(super) fn stop(mut self) -> Result<()> {
+        let pid = self.pid().context("the server has no process id")?;
+        kill_process(pid, Signal::TERM).context("cannot ask the server to stop")?;
+        let asked = Instant::now();
+        loop {
+            match self.child.try_wait()? {
+                Some(status) if status.success() => return Ok(()),
+                Some(status) => bail!("after SIGTERM the server ended with {status}: {}", self.log_end()),
+                None if asked.elapsed() > STOP_WITHIN => {
+                    bail!(
+                        "the server has not stopped {} s after SIGTERM: {}",
+                        STOP_WITHIN.as_secs(),
+                        self.log_end()
+                    );
+                }
+                None => std::thread::sleep(ASK_EVERY),
+            }
+        }
+    }
+
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
     fn end(&mut self) -> Result<()> {
-        let group = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        let group = self.pid();
         // Fails if all have ended by themselves.
         let _ = group.map(|group| kill_process_group(group, Signal::KILL));
         self.child.wait().context("cannot wait for the killed server")?;

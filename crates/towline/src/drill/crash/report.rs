@@ -21,8 +21,10 @@ pub(super) struct Report {
     pub(super) clients: u64,
     pub(super) pipeline: u64,
     pub(super) seed: u64,
-    /// Runs that were judged, each with one kill under load.
+    /// Runs that were judged, each with one end under load.
     pub(super) runs: u64,
+    /// Those in which the server was not killed, but asked to stop.
+    pub(super) stops: u64,
     /// Kills while the server started.
     pub(super) kills_in_start: u64,
     /// Starts that said that they were loading.
@@ -145,8 +147,8 @@ impl Report {
             .map_or_else(String::new, |ms| format!("the oldest was answered {ms:.1} ms before the kill"));
         let mib = |bytes: u64| format!("{:.1}", bytes as f64 / f64::from(1 << 20));
         let in_start = format!(
-            "and {} kills while it started; {} starts were loading",
-            self.kills_in_start, self.starts_loading
+            "{} of them stops; and {} kills while it started; {} starts were loading",
+            self.stops, self.kills_in_start, self.starts_loading
         );
         row("runs", &self.runs, &in_start)?;
         row("saves", &self.saves, "BGSAVE that were begun")?;

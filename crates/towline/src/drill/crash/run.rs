@@ -14,7 +14,7 @@ use towline_sansio::Prng;
 
 use super::client::{Client, Clock, Wire};
 use super::common::{Queue, judge_counter};
-use super::ledger::{End, Kind, Ledger, Problem, Verdict};
+use super::ledger::{End, Kind, Ledger, Problem, Promise, Verdict};
 use super::mix::{Fields, Mix, Queues};
 use super::options::{CrashArgs, Fsync};
 use super::process::{Launch, Process, Ready, SENTINEL, SENTINEL_VALUE, bytes_below, copy_below, tear};
@@ -31,6 +31,9 @@ const SERIALS_PER_RUN: u64 = 1_000_000;
 /// Milliseconds after a BGSAVE or a BGREWRITEAOF within which the kill comes, when it is to come in one.
 const IN_SAVE_MS: u64 = 60;
 
+/// One in so many runs ends with a stop instead of a kill.
+const STOP_EVERY: u64 = 12;
+
 /// Most kills of one server that starts.
 const KILLS_IN_START_MAX: u64 = 3;
 
@@ -46,8 +49,17 @@ struct Moments {
     /// The first, and perhaps a BGSAVE or BGREWRITEAOF then.
     first: Duration,
     save: Option<&'static str>,
-    /// From there to the kill.
+    /// From there to the end.
     then: Duration,
+    ending: Ending,
+}
+
+/// How a server ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Kill,
+    /// It is asked to, and keeps everything whatever it promises otherwise.
+    Stop,
 }
 
 /// The drill.
@@ -135,7 +147,11 @@ impl<'a> Drill<'a> {
         }
         let process = self.restart(run, &mut rng)?;
         let found = self.read(run, &process)?;
-        self.judge(run, &found, end);
+        let promise = match moments.ending {
+            Ending::Stop if self.args.tear == 0 => Promise::All,
+            _ => self.args.promise(),
+        };
+        self.judge(run, &found, promise, end);
         Ok(process)
     }
 
@@ -150,7 +166,8 @@ impl<'a> Drill<'a> {
             1 => (Some(save), longest / 2),
             _ => (Some(save), IN_SAVE_MS),
         };
-        Moments { first, save, then: Duration::from_micros(rng.below(then_ms * 1000)) }
+        let ending = if rng.below(STOP_EVERY) == 0 { Ending::Stop } else { Ending::Kill };
+        Moments { first, save, then: Duration::from_micros(rng.below(then_ms * 1000)), ending }
     }
 
     /// Loads the server and kills it. Returns what was wrong until then.
@@ -188,10 +205,17 @@ impl<'a> Drill<'a> {
             std::thread::sleep(moments.then);
             let ended = process.has_ended();
             is_killed.store(true, Ordering::Release);
-            let end = End { ms: Clock::wall_ms(), at: clock.at() };
-            process.kill()?;
+            let at = clock.at();
+            let stopped = match moments.ending {
+                Ending::Kill => process.kill().map(|()| None)?,
+                Ending::Stop => process.stop().err().map(|error| format!("{error:#}")),
+            };
+            // Until now, commands can have run.
+            let end = End { ms: Clock::wall_ms(), at };
+            self.report.stops += u64::from(moments.ending == Ending::Stop);
             let mut problems: Vec<Problem> = Vec::new();
-            problems.extend(ended.map(|text| Problem { kind: Kind::WrongAnswer, text }));
+            let texts = ended.into_iter().chain(stopped);
+            problems.extend(texts.map(|text| Problem { kind: Kind::WrongAnswer, text }));
             for client in clients {
                 problems.extend(client.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             }
@@ -241,13 +265,13 @@ impl<'a> Drill<'a> {
     }
 
     /// Compares what was found with the ledgers, and goes on from there.
-    fn judge(&mut self, run: u64, found: &Found, end: End) {
+    fn judge(&mut self, run: u64, found: &Found, promise: Promise, end: End) {
         self.report.keys += found.keys.len() as u64;
         let (mut of_clients, mut others) = self.split(found);
         self.has_sentinel |= others.remove(&Place::new(0, SENTINEL)).is_some();
         let mut verdicts = Vec::new();
         for (number, of_client) in of_clients.iter().enumerate() {
-            let verdict = self.ledgers[number].judge(of_client, self.args.promise(), end);
+            let verdict = self.ledgers[number].judge(of_client, promise, end);
             self.take(run, number, &verdict);
             verdicts.push(verdict);
         }
