@@ -14,7 +14,7 @@ use crate::shared::Shared;
 use crate::{farewell, followups, memory, monitor, pause, tracking};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use towline_cluster::{Slot, key_slot};
 use towline_resp::writer::Writer;
 use towline_spec::{Command, Flags, Group, KeyFlags, ResolveError, State};
@@ -32,6 +32,8 @@ pub(crate) struct Local {
     pub(crate) settings: Arc<Settings>,
     pub(crate) changes: Changes,
     pub(crate) evictor: Evictor,
+    /// Time that commands took in this turn.
+    pub(crate) spent: Duration,
     epoch: u64,
 }
 
@@ -48,6 +50,7 @@ impl Local {
             settings,
             changes: Changes::new(seed),
             evictor: Evictor::default(),
+            spent: Duration::ZERO,
             epoch,
         }
     }
@@ -326,6 +329,7 @@ fn dispatch(
     };
     tracking::after_command(ctx.session(), command);
     drop(ctx);
+    local.spent += elapsed;
     let stats = shared.stats.worker(local.worker);
     stats.called(command, elapsed, result.is_ok());
     if let Err(error) = &result {
