@@ -7,6 +7,7 @@
 //! what has come, executes all complete commands of it and writes all replies at once. Reads and replies go through
 //! buffers of the worker: an idle connection has none of its own.
 
+use self::big::Big;
 use crate::batch::{self, RUN_MAX, Simple};
 use crate::blocking::{self, Waiter};
 use crate::client::Ending;
@@ -28,14 +29,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use towline_resp::request::{
-    ArgRange, Progress, RequestError, RequestLimits, RequestParser, UnauthenticatedLimits, strip_bulk_end,
+    ArgRange, Progress, RequestError, RequestLimits, RequestParser, UnauthenticatedLimits,
 };
 use towline_resp::writer::Writer;
 use towline_spec::Command;
 
+mod big;
 mod enforcing;
 mod leaving;
 #[cfg(test)]
@@ -56,10 +58,6 @@ const TURN_TIME: Duration = Duration::from_micros(500);
 const REPLY_BUFFER_KEPT_BYTES: usize = 256 * 1024;
 /// Replies of one turn are sent, and held against the client's limits, each time they come to this much.
 const REPLIES_PER_SEND_BYTES: usize = 1 << 20;
-/// A big argument's buffer grows to at most this many times what has arrived, and at least by this much at a time: what is
-/// claimed and never sent costs address space, not memory, and a large value is moved once on its way.
-const BIG_GROWTH: usize = 64;
-const BIG_STEP_BYTES: usize = 1 << 20;
 
 /// What a worker lends to the connection that is being served.
 #[derive(Debug)]
@@ -78,28 +76,6 @@ impl Desk {
             out: Writer::default(),
             scratch: vec![0; READ_BYTES],
             args: Vec::with_capacity(RUN_MAX * 4),
-        }
-    }
-}
-
-/// A bulk that is read straight into its own block.
-#[derive(Debug)]
-struct Big {
-    block: Vec<u8>,
-    len: usize,
-}
-
-impl Big {
-    /// Bytes still to come, the line end included.
-    fn missing(&self) -> usize {
-        self.len + 2 - self.block.len()
-    }
-
-    /// Makes room for more, in proportion to what has come: a claimed length alone allocates nothing.
-    fn reserve(&mut self) {
-        if self.block.capacity() == self.block.len() {
-            let step = (self.block.len() * (BIG_GROWTH - 1)).max(BIG_STEP_BYTES).min(self.missing());
-            self.block.reserve_exact(step);
         }
     }
 }
@@ -363,41 +339,6 @@ impl Connection {
         }
         self.enforce_input_limit(desk)?;
         self.send_replies(cx, desk)
-    }
-
-    fn poll_read_big(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
-        let big = self.big.as_mut().expect("invariant: called while a big argument is read");
-        big.reserve();
-        let missing = big.missing();
-        let mut taken = (&mut self.stream).take(missing as u64);
-        let polled = pin!(taken.read_buf(&mut big.block)).poll(cx);
-        match polled {
-            Poll::Pending => return Ok(Poll::Pending),
-            Poll::Ready(read) => {
-                let read = read?;
-                if read == 0 {
-                    return Err(End::Peer);
-                }
-                self.session.client.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
-                desk.local.shared.stats.worker(desk.local.worker).received(read);
-            }
-        }
-        if big.missing() > 0 {
-            self.enforce_input_limit(desk)?;
-            return Ok(Poll::Ready(()));
-        }
-        let Big { mut block, len } = *self.big.take().expect("invariant: it was just there");
-        desk.out.proto = self.session.proto;
-        match strip_bulk_end(&mut block, len) {
-            Ok(()) => {
-                self.owned.push(Arc::new(block));
-                self.parser.big_taken();
-                self.execute_kept(cx, desk)?;
-            }
-            Err(error) => self.refuse(desk, &error),
-        }
-        self.enforce_input_limit(desk)?;
-        self.send_replies(cx, desk).map(Poll::Ready)
     }
 
     // ---- executing ------------------------------------------------------------------------------------------------
