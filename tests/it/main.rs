@@ -34,6 +34,8 @@ mod config;
 #[cfg(test)]
 mod config_values;
 #[cfg(test)]
+mod crash;
+#[cfg(test)]
 mod differential;
 #[cfg(test)]
 mod drill;

@@ -70,7 +70,7 @@ pub(crate) fn execute(
     out: &mut Writer,
     now_ms: u64,
 ) -> usize {
-    let Local { shared, settings, changes, worker, .. } = local;
+    let Local { shared, settings, changes, worker, spent, .. } = local;
     let mut places = [(0 as Slot, 0u64); RUN_MAX];
     for (place, simple) in places.iter_mut().zip(run) {
         let key = simple.args.get(1);
@@ -104,7 +104,9 @@ pub(crate) fn execute(
         }
     }
     drop(ctx);
-    let each = started.elapsed() / done.max(1) as u32;
+    let elapsed = started.elapsed();
+    *spent += elapsed;
+    let each = elapsed / done.max(1) as u32;
     let stats = shared.stats.worker(*worker);
     for (i, simple) in run[..done].iter().enumerate() {
         stats.called(simple.command, each, failed & (1 << i) == 0);

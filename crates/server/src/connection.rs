@@ -7,6 +7,7 @@
 //! what has come, executes all complete commands of it and writes all replies at once. Reads and replies go through
 //! buffers of the worker: an idle connection has none of its own.
 
+use self::big::Big;
 use crate::batch::{self, RUN_MAX, Simple};
 use crate::blocking::{self, Waiter};
 use crate::client::Ending;
@@ -21,35 +22,42 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
+use std::ops::Range;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 use towline_resp::request::{
-    ArgRange, Progress, RequestError, RequestLimits, RequestParser, UnauthenticatedLimits, strip_bulk_end,
+    ArgRange, Progress, RequestError, RequestLimits, RequestParser, UnauthenticatedLimits,
 };
 use towline_resp::writer::Writer;
 use towline_spec::Command;
 
+mod big;
 mod enforcing;
 mod leaving;
+#[cfg(test)]
+mod turn_tests;
 mod waiting;
 
 /// Bytes of one read. A read costs the same for one byte as for this many, and this many still fit the second-level cache.
 pub(crate) const READ_BYTES: usize = 64 * 1024;
-/// Reads of one turn; then other connections get theirs.
+/// Reads of one turn; then other connections get theirs. TLS gives a record at a time, and a record may be short.
 const READS_PER_TURN: usize = 8;
+/// Bytes that one turn takes: one full read, which is about 2,000 short commands or a quarter of a millisecond. More would
+/// save nothing, and whoever comes in meanwhile waits for one such turn of each connection that always has more.
+const TURN_BYTES: usize = READ_BYTES;
+/// Time of one turn that commands take; a command that takes longer is the turn's last. Slow commands are bounded by this:
+/// what fits in [`TURN_BYTES`] of them may take seconds.
+const TURN_TIME: Duration = Duration::from_micros(500);
 /// A reply buffer that grew larger is given back once it is empty.
 const REPLY_BUFFER_KEPT_BYTES: usize = 256 * 1024;
 /// Replies of one turn are sent, and held against the client's limits, each time they come to this much.
 const REPLIES_PER_SEND_BYTES: usize = 1 << 20;
-/// A big argument's buffer grows to at most this many times what has arrived, and at least by this much at a time: what is
-/// claimed and never sent costs address space, not memory, and a large value is moved once on its way.
-const BIG_GROWTH: usize = 64;
-const BIG_STEP_BYTES: usize = 1 << 20;
 
 /// What a worker lends to the connection that is being served.
 #[derive(Debug)]
@@ -72,28 +80,6 @@ impl Desk {
     }
 }
 
-/// A bulk that is read straight into its own block.
-#[derive(Debug)]
-struct Big {
-    block: Vec<u8>,
-    len: usize,
-}
-
-impl Big {
-    /// Bytes still to come, the line end included.
-    fn missing(&self) -> usize {
-        self.len + 2 - self.block.len()
-    }
-
-    /// Makes room for more, in proportion to what has come: a claimed length alone allocates nothing.
-    fn reserve(&mut self) {
-        if self.block.capacity() == self.block.len() {
-            let step = (self.block.len() * (BIG_GROWTH - 1)).max(BIG_STEP_BYTES).min(self.missing());
-            self.block.reserve_exact(step);
-        }
-    }
-}
-
 /// Why the connection does not execute what it has read.
 #[derive(Debug)]
 enum Waiting {
@@ -108,8 +94,12 @@ pub(crate) struct Connection {
     stream: Stream,
     session: Session,
     parser: RequestParser,
-    /// Read and not executed; begins with a command's first byte.
+    /// Read and not executed, from `done` on, where a command begins. Empty when all is executed.
     input: Vec<u8>,
+    /// Bytes at the start of `input` that are executed: moving the rest for each turn would cost more than the commands.
+    done: usize,
+    /// The turn was over before `input` was: there may be complete commands in it.
+    is_cut: bool,
     big: Option<Box<Big>>,
     /// Arguments of the command at the start of `input` that have blocks of their own.
     owned: Vec<Arc<Vec<u8>>>,
@@ -148,6 +138,15 @@ pub(crate) fn unix_ms() -> u64 {
     since.map_or(0, |since| since.as_millis() as u64)
 }
 
+/// Ends a turn of somebody who has more to do. The next one comes when all others that are ready had theirs and the sockets
+/// and timers were looked at: tokio holds such a wake-up back until then. With a plain one, those who have more at hand would
+/// go round among themselves many times before anybody looks for those whose bytes have just come.
+fn end_turn(cx: &mut Context<'_>) {
+    if pin!(tokio::task::yield_now()).poll(cx).is_ready() {
+        cx.waker().wake_by_ref();
+    }
+}
+
 /// Serves a connection until it ends.
 pub(crate) async fn serve(stream: Stream, session: Session, desk: Rc<RefCell<Desk>>) {
     let mut connection = Connection {
@@ -155,6 +154,8 @@ pub(crate) async fn serve(stream: Stream, session: Session, desk: Rc<RefCell<Des
         session,
         parser: RequestParser::new(),
         input: Vec::new(),
+        done: 0,
+        is_cut: false,
         big: None,
         owned: Vec::new(),
         output: None,
@@ -221,6 +222,7 @@ impl Connection {
     fn poll_turn(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
         desk.local.refresh();
         desk.local.forget_position();
+        desk.local.spent = Duration::ZERO;
         let ending = self.session.client.ending();
         if ending != Ending::No {
             self.begin_to_leave(ending)?;
@@ -238,8 +240,19 @@ impl Connection {
             self.register(cx, ending);
             return Ok(Poll::Pending);
         }
+        let goes_on = self.is_cut;
         self.poll_waiting(cx, desk)?;
+        if goes_on {
+            // What was left of the last turn is a turn: with a read besides, it would be one of twice the size.
+            end_turn(cx);
+            return Ok(Poll::Pending);
+        }
+        let before = self.session.client.bytes_in.load(Ordering::Relaxed);
         for _ in 0..READS_PER_TURN {
+            let taken = self.session.client.bytes_in.load(Ordering::Relaxed) - before;
+            if self.is_cut || taken >= TURN_BYTES as u64 {
+                break;
+            }
             match self.poll_read(cx, desk)? {
                 Poll::Ready(()) => {}
                 Poll::Pending => {
@@ -251,7 +264,7 @@ impl Connection {
                 }
             }
         }
-        cx.waker().wake_by_ref();
+        end_turn(cx);
         Ok(Poll::Pending)
     }
 
@@ -338,50 +351,14 @@ impl Connection {
             return self.enforce_input_limit(desk);
         }
         if self.input.is_empty() {
-            self.execute(cx, desk, bytes)?;
+            let rest = self.execute(cx, desk, bytes)?;
+            self.input = bytes[rest].to_vec();
         } else {
             self.input.extend_from_slice(bytes);
-            let input = std::mem::take(&mut self.input);
-            self.execute(cx, desk, &input)?;
+            self.execute_kept(cx, desk)?;
         }
         self.enforce_input_limit(desk)?;
         self.send_replies(cx, desk)
-    }
-
-    fn poll_read_big(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<Poll<()>, End> {
-        let big = self.big.as_mut().expect("invariant: called while a big argument is read");
-        big.reserve();
-        let missing = big.missing();
-        let mut taken = (&mut self.stream).take(missing as u64);
-        let polled = std::pin::pin!(taken.read_buf(&mut big.block)).poll(cx);
-        match polled {
-            Poll::Pending => return Ok(Poll::Pending),
-            Poll::Ready(read) => {
-                let read = read?;
-                if read == 0 {
-                    return Err(End::Peer);
-                }
-                self.session.client.bytes_in.fetch_add(read as u64, Ordering::Relaxed);
-                desk.local.shared.stats.worker(desk.local.worker).received(read);
-            }
-        }
-        if big.missing() > 0 {
-            self.enforce_input_limit(desk)?;
-            return Ok(Poll::Ready(()));
-        }
-        let Big { mut block, len } = *self.big.take().expect("invariant: it was just there");
-        desk.out.proto = self.session.proto;
-        match strip_bulk_end(&mut block, len) {
-            Ok(()) => {
-                self.owned.push(Arc::new(block));
-                self.parser.big_taken();
-                let input = std::mem::take(&mut self.input);
-                self.execute(cx, desk, &input)?;
-            }
-            Err(error) => self.refuse(desk, &error),
-        }
-        self.enforce_input_limit(desk)?;
-        self.send_replies(cx, desk).map(Poll::Ready)
     }
 
     // ---- executing ------------------------------------------------------------------------------------------------
@@ -394,14 +371,36 @@ impl Connection {
         }
     }
 
-    /// Executes the complete commands of `data`, which begins with a command, and keeps the rest.
-    fn execute(&mut self, cx: &mut Context<'_>, desk: &mut Desk, data: &[u8]) -> Result<(), End> {
+    /// Executes complete commands of what is kept, as many as the turn allows.
+    fn execute_kept(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<(), End> {
+        let mut input = std::mem::take(&mut self.input);
+        let done = std::mem::take(&mut self.done);
+        let rest = self.execute(cx, desk, &input[done..])?;
+        input.truncate(done + rest.end);
+        let done = done + rest.start;
+        if done * 2 < input.len() {
+            (self.input, self.done) = (input, done);
+        } else {
+            // Moves no more than what was executed since the last time, and gives memory back.
+            self.input = input[done..].to_vec();
+        }
+        Ok(())
+    }
+
+    /// Executes complete commands of `data`, which begins with a command, as many as the turn allows. Returns which part of
+    /// it is left.
+    fn execute(&mut self, cx: &mut Context<'_>, desk: &mut Desk, data: &[u8]) -> Result<Range<usize>, End> {
         desk.out.proto = self.session.proto;
         let now_ms = unix_ms();
         self.session.client.last_ms.store(now_ms, Ordering::Relaxed);
         let mut ranges = std::mem::take(&mut desk.args);
         let (mut at, mut end) = (0, data.len());
+        self.is_cut = false;
         while self.waiting.is_none() && !self.session.is_closing {
+            if at < end && (at >= TURN_BYTES || desk.local.spent >= TURN_TIME) {
+                self.is_cut = true;
+                break;
+            }
             match self.execute_run(cx, desk, data, at, &mut ranges, now_ms) {
                 Ok(Step::More(next)) => {
                     at = next;
@@ -422,8 +421,7 @@ impl Connection {
             }
         }
         desk.args = ranges;
-        self.input = data[at..end].to_vec();
-        Ok(())
+        Ok(at..end)
     }
 
     /// Parses and executes commands from `at` on: a run of simple ones, or one that is not. Nothing behind a command that is

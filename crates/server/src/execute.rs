@@ -16,7 +16,7 @@ use crate::shared::Shared;
 use crate::{farewell, followups, memory, monitor, pause, replicas, tracking};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use towline_cluster::{Slot, key_slot};
 use towline_resp::writer::Writer;
 use towline_spec::{Command, Flags, Group, KeyFlags, ResolveError, State};
@@ -38,6 +38,8 @@ pub(crate) struct Local {
     pub(crate) held: Held,
     /// Whether the log had failed when the turn began, or when replies were taken last.
     was_log_failed: bool,
+    /// Time that commands took in this turn.
+    pub(crate) spent: Duration,
     epoch: u64,
 }
 
@@ -56,6 +58,7 @@ impl Local {
             evictor: Evictor::default(),
             held: Held::default(),
             was_log_failed: false,
+            spent: Duration::ZERO,
             epoch,
         }
     }
@@ -368,6 +371,7 @@ fn dispatch(
     if let Some(feed) = feed {
         replicas::start(&shared, &feed);
     }
+    local.spent += elapsed;
     let stats = shared.stats.worker(local.worker);
     stats.called(command, elapsed, result.is_ok());
     if let Err(error) = &result {

@@ -27,8 +27,6 @@ use tokio::task::{LocalSet, spawn_local};
 pub(crate) const ACCEPTS_PER_TURN: usize = 64;
 /// How long accepting rests when the process is out of file descriptors.
 const ACCEPT_REST: Duration = Duration::from_millis(100);
-/// Task polls between two looks at the sockets: with fewer, a round over many busy connections is cut by needless `epoll_wait`s.
-const EVENT_INTERVAL: u32 = 256;
 /// How long unsent replies may take when the server stops.
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
@@ -69,8 +67,7 @@ impl Listeners {
 /// # Errors
 /// When the runtime or a listener cannot be set up; the environment's fault.
 pub(crate) fn run(index: usize, shared: &Arc<Shared>, listeners: Listeners, seed: u64) -> io::Result<()> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().event_interval(EVENT_INTERVAL).build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local_set = LocalSet::new();
     let desk = Rc::new(RefCell::new(Desk::new(Local::new(index, Arc::clone(shared), seed))));
     local_set.block_on(&runtime, async {

@@ -36,7 +36,7 @@ struct Cli {
 enum Job {
     /// Generate load against a Redis-compatible server and report latency, throughput and CPU time.
     Bench(Box<bench::BenchArgs>),
-    /// Practise planned moves of a client's connections, and account for every command.
+    /// Practise what is rare, planned moves and kills, and account for every command.
     Drill(Box<drill::DrillArgs>),
     /// Put faults between a client and a server: cuts, stalls, resets, at exact places.
     Faults(Box<faults::FaultsArgs>),

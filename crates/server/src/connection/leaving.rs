@@ -3,7 +3,7 @@
 //! Owns: when it is done, and ending it so that the peer gets every reply. Does **not** own which connections those are (see
 //! [`crate::maintenance`]).
 
-use super::{Connection, End};
+use super::{Connection, End, end_turn};
 use crate::client::Ending;
 use std::future::Future;
 use std::mem::MaybeUninit;
@@ -83,7 +83,7 @@ impl Connection {
                 }
             }
         }
-        cx.waker().wake_by_ref();
+        end_turn(cx);
         Poll::Pending
     }
 }

@@ -29,9 +29,11 @@ impl fmt::Debug for Turn {
 }
 
 impl Connection {
-    /// Ends the waiting when its time has come, and goes on with what was read meanwhile.
+    /// Ends the waiting when its time has come, and goes on with what was read meanwhile, or before the last turn ended.
     pub(super) fn poll_waiting(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<(), End> {
-        let Some(waiting) = self.waiting.as_deref_mut() else { return Ok(()) };
+        let Some(waiting) = self.waiting.as_deref_mut() else {
+            return if self.is_cut { self.go_on(cx, desk) } else { Ok(()) };
+        };
         let now_ms = unix_ms();
         desk.out.proto = self.session.proto;
         let held_back = match waiting {
@@ -80,8 +82,13 @@ impl Connection {
                 return self.send_replies(cx, desk);
             }
         }
-        let input = std::mem::take(&mut self.input);
-        self.execute(cx, desk, &input)?;
+        self.go_on(cx, desk)
+    }
+
+    /// Executes what was read before, as much as the turn allows, and sends the replies.
+    fn go_on(&mut self, cx: &mut Context<'_>, desk: &mut Desk) -> Result<(), End> {
+        self.execute_kept(cx, desk)?;
+        self.enforce_input_limit(desk)?;
         self.send_replies(cx, desk)
     }
 

@@ -8,6 +8,7 @@
 //!               │──> steps (what the client says of it)
 //!               └──> report, plot, progress
 //! conformance ─> the statements of the wire contract, on any server or client
+//! crash ─> a server's process that is killed, and what it has kept
 //! ```
 //!
 //! Owns the drill and its account. Does not own the client or the server that are drilled: it sees of them what an
@@ -16,6 +17,7 @@
 mod audit;
 mod channels;
 mod conformance;
+mod crash;
 mod delivery;
 mod director;
 mod handoff;
@@ -63,6 +65,14 @@ pub(crate) fn run(arguments: DrillArgs) -> ExitCode {
             Err(error) => complain(&error, EXIT_USAGE),
             Ok(()) => match conformance::execute(&args) {
                 Ok(code) => ExitCode::from(code),
+                Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
+            },
+        },
+        DrillJob::Crash(args) => match args.check() {
+            Err(error) => complain(&error, EXIT_USAGE),
+            Ok(()) => match crash::execute(&args) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(EXIT_FAILURE),
                 Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
             },
         },

@@ -10,6 +10,7 @@ use towline_client_proto::handoff::HandoffOrder;
 use towline_client_proto::maintenance::{EndpointType, MaintenanceMode};
 
 use super::conformance::ConformanceArgs;
+use super::crash::CrashArgs;
 use super::ledger::Mix;
 use super::script::Script;
 
@@ -39,6 +40,9 @@ pub(super) enum DrillJob {
     /// Check a server or a client against the wire contract of maintenance notifications, statement by statement; exit code
     /// 1 if one is broken, 3 if the server has none.
     Conformance(Box<ConformanceArgs>),
+    /// Kill a server at random moments under load, start it again on its files, and compare what it has with what it
+    /// promised; exit code 1 if anything is missing, partial or wrong.
+    Crash(Box<CrashArgs>),
 }
 
 /// Options of `towline drill handoff`.
