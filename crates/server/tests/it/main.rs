@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test's own helpers fail by panicking")]
 
 mod admin;
+mod loading;
 mod maintenance;
 mod running;
 #[cfg(feature = "tls")]
