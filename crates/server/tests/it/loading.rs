@@ -6,9 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
-use towline_server::{
-    Config, Disk, DiskEntry, DiskFile, DiskLock, LoadError, RealDisk, Server, StartError,
-};
+use towline_server::{Config, Disk, DiskEntry, DiskFile, DiskLock, LoadError, RealDisk, Server, StartError};
 
 /// A file system where reading a snapshot waits until it is let go on.
 #[derive(Debug, Clone, Default)]
@@ -98,7 +96,7 @@ fn start(config: &Config, disk: &SlowDisk) -> (Server, Conn) {
 }
 
 fn error(conn: &mut Conn, command: &str) -> String {
-    conn.words(command).unwrap().error().map(ToOwned::to_owned).unwrap_or_default()
+    conn.words(command).unwrap().error().unwrap_or_default()
 }
 
 #[test]
@@ -157,7 +155,11 @@ fn a_second_server_on_the_directory_does_not_start() {
     config.persistence.appendonly = true;
     config.port = 0;
     let socket = |name: &str| Some(format!("{}/{name}", config.dir));
-    let with = |name| Config { unixsocket: socket(name), ..config.clone() };
+    let with = |name| {
+        let mut config = config.clone();
+        config.unixsocket = socket(name);
+        config
+    };
     let first = Server::start(with("a")).unwrap();
     let refused = Server::start(with("b"));
     assert!(matches!(refused, Err(StartError::Load(LoadError::Locked { .. }))), "{refused:?}");

@@ -11,7 +11,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn towline(flags: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_towline"));
-    command.arg("server").args(flags).stdin(Stdio::null());
+    // What a test starts here would share the directory, and save into it.
+    command.arg("server").args(flags).env("TOWLINE_SAVE", "").stdin(Stdio::null());
     command
 }
 
