@@ -8,6 +8,8 @@ mod blocking;
 #[cfg(test)]
 mod client_blocking;
 #[cfg(test)]
+mod client_commands;
+#[cfg(test)]
 mod client_examples;
 #[cfg(test)]
 mod client_faults;

@@ -172,7 +172,7 @@ impl Client {
         self.pool().report()
     }
 
-    fn pool(&self) -> &Arc<Pool> {
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         match &self.inner.role {
             Role::Shared(pool) => pool,
             Role::Leased(conduct) => conduct.pool(),
