@@ -74,6 +74,7 @@
 //! # Features
 //!
 //! * `tls` (default): `rediss://` and [`transport::TlsOptions`], by rustls with aws-lc; costs the build of a C library.
+//! * `redis-compat`: runs what is written for redis-rs; see the module `redis`. Costs the crate `redis` and what it needs.
 //! * `tracing`: the connection's events at INFO and WARN, a span for each command at TRACE. Off, nothing of it is
 //!   compiled.
 //!
@@ -101,6 +102,8 @@ mod opinion;
 mod options;
 mod pipeline;
 mod pubsub;
+#[cfg(feature = "redis-compat")]
+pub mod redis;
 mod scan;
 mod script;
 mod timer;
