@@ -6,7 +6,11 @@
 #[cfg(test)]
 mod blocking;
 #[cfg(test)]
+mod client_axum;
+#[cfg(test)]
 mod client_blocking;
+#[cfg(test)]
+mod client_commands;
 #[cfg(test)]
 mod client_examples;
 #[cfg(test)]
@@ -23,6 +27,10 @@ mod client_limits;
 mod client_pubsub;
 #[cfg(test)]
 mod client_recovery;
+#[cfg(test)]
+mod client_redis_paths;
+#[cfg(test)]
+mod client_redis_rs;
 #[cfg(test)]
 mod client_script;
 #[cfg(test)]

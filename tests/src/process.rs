@@ -314,6 +314,14 @@ fn build_examples() -> anyhow::Result<PathBuf> {
     Ok(build(&["--package", "towline-client", "--examples"])?.join("examples"))
 }
 
+/// A program of the workspace beside this test binary, brought up to date by cargo.
+///
+/// # Errors
+/// Cargo cannot build it.
+pub fn program_binary(package: &str) -> anyhow::Result<PathBuf> {
+    Ok(build(&["--package", package])?.join(package))
+}
+
 fn build_towline() -> anyhow::Result<PathBuf> {
     if let Some(path) = std::env::var_os("E2E_TOWLINE").filter(|path| !path.is_empty()) {
         return Ok(path.into());

@@ -26,6 +26,8 @@ const ORDER: &[&str] = &[
     "towline-transfer",
     "towline-server",
     "towline",
+    "axum-service-redis-rs",
+    "axum-service-towline",
     "sim",
     "e2e",
     "xtask",

@@ -3,6 +3,7 @@
 //! Owns: the definition of "green" (`verify`), mechanical repairs (`fix`), the rules on who may depend on whom
 //! (`layers`) and the rules on text (`tidy`). It does not build releases and is no part of the product.
 
+mod commands;
 mod compatibility;
 mod layers;
 mod steps;
@@ -15,7 +16,7 @@ const USAGE: &str = "\
 usage: cargo xtask <chore>
   verify [STEP...]  every check, read-only; with names, only those steps
   fix               format, apply the lints' own suggestions, rewrite generated lists
-  lists             rewrite generated lists: docs/compatibility.md
+  lists             rewrite generated lists: docs/compatibility.md, crates/client/src/commands
   layers            who may depend on whom
   tidy              rules on text: long files, unsafe, leftovers, sleeping tests
 ";
@@ -32,7 +33,7 @@ fn main() -> ExitCode {
         ["verify", only @ ..] => steps::verify(&root(), only),
         ["fix"] => steps::fix(&root()),
         ["layers"] => layers::check(&root()).map(report),
-        ["lists"] => compatibility::write(&root()).map(|()| true),
+        ["lists"] => compatibility::write(&root()).and_then(|()| commands::write(&root())).map(|()| true),
         ["tidy"] => tidy::check(&root()).map(report),
         _ => {
             say_error(USAGE.trim_end());

@@ -3,7 +3,7 @@
 //! Owns: which steps there are and their order (cheap ones first). A failed step does not stop the later ones, so
 //! that one run shows everything that is wrong; its output is printed in full.
 
-use crate::{compatibility, layers, say, tidy};
+use crate::{commands, compatibility, layers, say, tidy};
 use anyhow::{Context, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -23,7 +23,11 @@ const STEPS: &[Step] = &[
     ("fmt", |root| cargo(root, &["fmt", "--all", "--check"], &[])),
     ("tidy", |root| tidy::check(root).map(finds)),
     ("layers", |root| layers::check(root).map(finds)),
-    ("lists", |root| compatibility::check(root).map(finds)),
+    ("lists", |root| {
+        let mut stale = compatibility::check(root)?;
+        stale.extend(commands::check(root)?);
+        Ok(finds(stale))
+    }),
     ("deny", deny),
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("build", |root| cargo(root, &["build", "--workspace", "--bins", "--examples"], &[])),
@@ -72,6 +76,7 @@ pub(crate) fn verify(root: &Path, only: &[&str]) -> anyhow::Result<bool> {
 /// Cargo cannot be started, or a file with a generated list cannot be written.
 pub(crate) fn fix(root: &Path) -> anyhow::Result<bool> {
     compatibility::write(root)?;
+    commands::write(root)?;
     let mut is_done = true;
     let clippy = ["clippy", "--fix", "--allow-dirty", "--allow-staged", "--workspace", "--all-targets"];
     for arguments in [&clippy[..], &["fmt", "--all"]] {

@@ -222,7 +222,7 @@ fn start() -> io::Result<tokio::runtime::Handle> {
 }
 
 /// Polls a future on this thread until it is ready. Its timers, and what it spawns, belong to the background thread.
-fn wait<F: Future>(future: F, is_blocking_thread: bool) -> Result<F::Output, Error> {
+pub(crate) fn wait<F: Future>(future: F, is_blocking_thread: bool) -> Result<F::Output, Error> {
     if !is_blocking_thread && tokio::runtime::Handle::try_current().is_ok() {
         return Err(Error::misuse(
             "a blocking call inside an async runtime would stop its tasks: use the async client, or \

@@ -249,14 +249,19 @@ impl Client {
     pub async fn open(options: ConnectOptions) -> Result<Self, Error> {
         let timeout = options.dial_timeout();
         let client = Self::lazy(options)?;
+        client.connected_within(timeout).await.map(|()| client)
+    }
+
+    /// Waits for the connection, for the time of a dial.
+    pub(crate) async fn connected_within(&self, timeout: Duration) -> Result<(), Error> {
         let end = tokio::time::Instant::now().checked_add(timeout);
         let mut reason = None;
-        let waiting = Running::connected(&client.inner.engine, &client.inner.events, |failure| {
+        let waiting = Running::connected(&self.inner.engine, &self.inner.events, |failure| {
             reason = Some(failure);
             end.is_none_or(|end| tokio::time::Instant::now() < end)
         });
         match tokio::time::timeout(timeout.saturating_add(LAST_WORDS), waiting).await {
-            Ok(Ok(true)) => Ok(client),
+            Ok(Ok(true)) => Ok(()),
             Ok(Err(error)) => Err(error),
             Ok(Ok(false)) | Err(_) => Err(Running::connect_error(reason)),
         }

@@ -100,6 +100,12 @@ impl Cmd {
         Self { args, options: CmdOptions::default() }
     }
 
+    /// Without a name: the first argument that follows is it.
+    #[cfg(feature = "redis-compat")]
+    pub(crate) fn bare() -> Self {
+        Self { args: Args::default(), options: CmdOptions::default() }
+    }
+
     /// Appends the arguments that `value` stands for.
     #[inline]
     pub fn arg(mut self, value: impl ToArgs) -> Self {

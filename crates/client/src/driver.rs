@@ -32,6 +32,7 @@ use crate::timer::Timer;
 use crate::transport::Connector;
 
 use connection::{Connection, FRAMES_MAX};
+pub(crate) use dial::dialed;
 use dial::{Course, Dial, Dialed};
 
 /// Rounds of reading and writing before other tasks get a turn.

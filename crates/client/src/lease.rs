@@ -172,7 +172,13 @@ impl Client {
         self.pool().report()
     }
 
-    fn pool(&self) -> &Arc<Pool> {
+    /// The options that it was made with.
+    #[cfg(feature = "redis-compat")]
+    pub(crate) fn options(&self) -> &crate::options::ConnectOptions {
+        self.pool().options()
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
         match &self.inner.role {
             Role::Shared(pool) => pool,
             Role::Leased(conduct) => conduct.pool(),

@@ -74,6 +74,7 @@
 //! # Features
 //!
 //! * `tls` (default): `rediss://` and [`transport::TlsOptions`], by rustls with aws-lc; costs the build of a C library.
+//! * `redis-compat`: runs what is written for redis-rs; see the module `redis`. Costs the crate `redis` and what it needs.
 //! * `tracing`: the connection's events at INFO and WARN, a span for each command at TRACE. Off, nothing of it is
 //!   compiled.
 //!
@@ -88,16 +89,22 @@ pub mod blocking;
 mod client;
 mod clock;
 mod cmd;
+pub mod commands;
 mod credentials;
 mod dialing;
 mod driver;
 mod engine;
+mod keyspace;
 mod lease;
+mod monitor;
 mod observe;
 mod opinion;
 mod options;
 mod pipeline;
 mod pubsub;
+#[cfg(feature = "redis-compat")]
+pub mod redis;
+mod scan;
 mod script;
 mod timer;
 mod trace;
@@ -109,13 +116,16 @@ pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
 pub use client::Client;
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
 pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
+pub use keyspace::{KeyspaceEvent, KeyspaceEvents};
 pub use lease::{Lease, LeaseReport};
+pub use monitor::{MONITOR_LINE_BYTES_MAX, Monitor, MonitorEvent};
 pub use observe::Events;
 pub use options::{ConnectOptions, OptionsError};
 pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
 pub use pubsub::{
     BUFFER_BYTES_DEFAULT, DroppedTotals, Overflow, PubSubEvent, Subscription, SubscriptionBuilder,
 };
+pub use scan::Scan;
 pub use script::{Script, ScriptCall};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::handoff::{HandoffConfig, HandoffOrder};

@@ -144,6 +144,16 @@ impl ConnectOptions {
         self
     }
 
+    #[cfg(feature = "redis-compat")]
+    pub(crate) const fn protocol_choice(&self) -> ProtocolChoice {
+        self.protocol
+    }
+
+    #[cfg(feature = "redis-compat")]
+    pub(crate) const fn selected_database(&self) -> u32 {
+        self.database
+    }
+
     /// The database. Default 0, which costs no command.
     pub const fn database(mut self, database: u32) -> Self {
         self.database = database;

@@ -448,7 +448,7 @@ impl Subscription {
         }
     }
 
-    fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Option<PubSubEvent>> {
+    pub(crate) fn poll_event(&self, cx: &mut Context<'_>) -> Poll<Option<PubSubEvent>> {
         let item = self.engine.lock().bridge.poll_item(self.id, |left| renewed(left, cx));
         item.map(|item| item.map(PubSubEvent::from))
     }
@@ -463,7 +463,12 @@ impl Subscription {
     /// Dropping it takes the names back.
     pub async fn add<N: AsRef<[u8]>>(&mut self, names: impl IntoIterator<Item = N>) -> Result<(), Error> {
         let names: Vec<N> = names.into_iter().collect();
-        let pending = self.request(&names)?;
+        self.add_names(&names).await
+    }
+
+    /// As [`add`](Self::add), for a holder who sees to it that there is one request at a time.
+    pub(crate) async fn add_names<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<(), Error> {
+        let pending = self.request(names)?;
         let confirmed = poll_fn(|cx| pending.poll(cx));
         match tokio::time::timeout(self.timeout, confirmed).await {
             Ok(settled) => settled,
@@ -496,6 +501,10 @@ impl Subscription {
     /// Ends the subscription to some of its names, without waiting for the server. Messages of theirs that are in the
     /// buffer already still come.
     pub fn remove<N: AsRef<[u8]>>(&mut self, names: impl IntoIterator<Item = N>) {
+        self.remove_names(names);
+    }
+
+    pub(crate) fn remove_names<N: AsRef<[u8]>>(&self, names: impl IntoIterator<Item = N>) {
         let names: Vec<N> = names.into_iter().collect();
         let mut state = self.engine.lock();
         state.bridge.unsubscribe(self.id, self.kind, names);

@@ -95,6 +95,17 @@ impl Dial {
     }
 }
 
+/// One dial of a connection that nobody else has to do with.
+pub(crate) async fn dialed(
+    connector: Connector,
+    options: ConnectOptions,
+) -> Result<(Stream, DialRight, HandshakeConfig), ConnectError> {
+    let target = options.target().clone();
+    let Dialed { stream, right, handshake } =
+        attempt(target.to_string().into(), connector, options, target).await?;
+    Ok((stream, right, handshake))
+}
+
 /// One dial, with everything that must be asked first.
 async fn attempt(
     key: Arc<str>,

@@ -147,7 +147,7 @@ impl Pool {
         &self.guide
     }
 
-    pub(super) const fn connector(&self) -> &Connector {
+    pub(crate) const fn connector(&self) -> &Connector {
         &self.connector
     }
 

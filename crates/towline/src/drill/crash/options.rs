@@ -48,6 +48,9 @@ pub(in crate::drill) struct CrashArgs {
     /// checked is then that what is left is no mixture.
     #[arg(long, default_value_t = 0, value_name = "BYTES")]
     pub(super) tear: u64,
+    /// No log: the server saves snapshots when it is asked to. What is there is to be the last one, which is no mixture.
+    #[arg(long = "snapshots", conflicts_with_all = ["appendfsync", "tear"])]
+    pub(super) is_snapshots: bool,
     /// Copy the server's files before each start, and end at the first violation: the copy shows what the server started on.
     #[arg(long = "keep")]
     pub(super) is_kept: bool,
@@ -85,10 +88,19 @@ impl CrashArgs {
     /// What must be kept.
     pub(super) fn promise(&self) -> Promise {
         match self.appendfsync {
-            _ if self.tear > 0 => Promise::Some,
+            _ if self.tear > 0 || self.is_snapshots => Promise::Some,
             Fsync::Always => Promise::All,
             Fsync::Everysec => Promise::Older(EVERYSEC),
             Fsync::No => Promise::Some,
+        }
+    }
+
+    /// What is checked, in a few words.
+    pub(super) fn keeping(&self) -> String {
+        if self.is_snapshots {
+            "snapshots".to_owned()
+        } else {
+            format!("appendfsync {}", self.appendfsync.name())
         }
     }
 
@@ -107,7 +119,7 @@ impl CrashArgs {
     /// The server's flags, but for port and directory.
     pub(super) fn flags(&self) -> Vec<String> {
         let mut flags: Vec<String> = [
-            ("--appendonly", "yes"),
+            ("--appendonly", if self.is_snapshots { "no" } else { "yes" }),
             ("--appendfsync", self.appendfsync.name()),
             ("--save", ""),
             // Small, so that the log is rewritten of itself now and then.
@@ -161,6 +173,9 @@ mod tests {
         assert_eq!(flags[..4], ["--appendonly", "yes", "--appendfsync", "everysec"]);
         assert_eq!(flags[flags.len() - 4..], ["--workers", "3", "--appendonly", "no"]);
         assert_eq!(args.promise(), Promise::Older(Duration::from_secs(1)));
+        let args = parse("crash --snapshots").unwrap();
+        assert_eq!((args.promise(), &args.flags()[1]), (Promise::Some, &"no".to_owned()));
+        assert!(parse("crash --snapshots --tear 9").is_err());
         assert_eq!(parse("crash --tear 9").unwrap().promise(), Promise::Some);
     }
 

@@ -17,7 +17,8 @@ const DESCRIBED_MAX: usize = 40;
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct Report {
     pub(super) server: String,
-    pub(super) appendfsync: &'static str,
+    /// How the server keeps its data.
+    pub(super) keeping: String,
     pub(super) clients: u64,
     pub(super) pipeline: u64,
     pub(super) seed: u64,
@@ -131,7 +132,7 @@ impl Report {
     /// # Errors
     /// Those of the writer.
     pub(super) fn table(&self, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "crash: {} with appendfsync {}", self.server, self.appendfsync)?;
+        writeln!(out, "crash: {} with {}", self.server, self.keeping)?;
         writeln!(
             out,
             "  {} clients with up to {} commands at once, seed {}",
@@ -188,7 +189,7 @@ mod tests {
     use super::*;
 
     fn report() -> Report {
-        Report { runs: 3, acknowledged: 9, appendfsync: "always", ..Report::default() }
+        Report { runs: 3, acknowledged: 9, keeping: "appendfsync always".to_owned(), ..Report::default() }
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl<'a> Drill<'a> {
         let clients = usize::try_from(args.clients).unwrap_or(usize::MAX);
         let report = Report {
             server: launch.program.join(" "),
-            appendfsync: args.appendfsync.name(),
+            keeping: args.keeping(),
             clients: args.clients,
             pipeline: args.pipeline,
             seed: args.seed,
@@ -156,6 +156,12 @@ impl<'a> Drill<'a> {
     }
 
     fn moments(&self, rng: &mut Prng) -> Moments {
+        if self.args.is_snapshots {
+            // Long enough that most are finished.
+            let [first, then] =
+                [0, 0].map(|_: u8| Duration::from_micros(rng.below(self.args.load_ms * 1000)));
+            return Moments { first, save: Some("BGSAVE"), then, ending: Ending::Kill };
+        }
         let is_weaker = self.args.appendfsync != Fsync::Always;
         let longest = if is_weaker && rng.below(4) == 0 { LONG_MS } else { self.args.load_ms };
         let first = Duration::from_micros(rng.below(longest * 1000));

@@ -1,0 +1,20 @@
+//! A function for each command, which gives it with its arguments.
+//!
+//! Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.
+
+pub mod bitmaps;
+pub mod cluster;
+pub mod connection;
+pub mod geo;
+pub mod hashes;
+pub mod hyperloglog;
+pub mod keys;
+pub mod lists;
+pub mod pubsub;
+pub mod scripting;
+pub mod server;
+pub mod sets;
+pub mod streams;
+pub mod strings;
+pub mod transactions;
+pub mod zsets;

@@ -1,0 +1,3776 @@
+// Long because: one trait has a method for each command.
+//! A method for each command, with the type that its reply has by nature.
+//!
+//! Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.
+
+use std::collections::HashMap;
+use std::future::Future;
+
+use bytes::Bytes;
+use towline_client_proto::Error;
+
+use super::{Page, PoppedMember, Position, StreamEntries, make};
+use crate::args::ToArgs;
+use crate::cmd::Cmd;
+use crate::value::FromReply;
+
+/// A method for each command, with a fixed type where the command has one reply; the caller chooses it elsewhere.
+/// See [`crate::commands`].
+pub trait TypedCommands {
+    /// Sends a command. What the methods have in common: their errors and what dropping them means are those
+    /// of [`Cmd::query`].
+    fn run<T: FromReply + Send>(&self, cmd: Cmd) -> impl Future<Output = Result<T, Error>> + Send;
+
+    /// Adds text to the end of a string, which is created if absent.
+    fn append(
+        &self,
+        key: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::strings::append(key, value))
+    }
+
+    /// Subtracts one from an integer; an absent key counts as 0.
+    fn decr(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::strings::decr(key))
+    }
+
+    /// Subtracts a number from an integer; an absent key counts as 0.
+    fn decrby(
+        &self,
+        key: impl ToArgs,
+        decrement: impl ToArgs,
+    ) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::strings::decrby(key, decrement))
+    }
+
+    /// Deletes a key if it holds the given string.
+    fn delifeq(
+        &self,
+        key: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::strings::delifeq(key, value))
+    }
+
+    /// Returns a string.
+    fn get(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::strings::get(key))
+    }
+
+    /// Returns a string and deletes its key.
+    fn getdel(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::strings::getdel(key))
+    }
+
+    /// Returns a string and changes its expiry.
+    fn getex(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::strings::getex(key))
+    }
+
+    /// Returns a string and changes its expiry. With options.
+    fn getex_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::strings::getex_with(key, options))
+    }
+
+    /// Returns a part of a string.
+    fn getrange(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+    ) -> impl Future<Output = Result<Bytes, Error>> + Send {
+        self.run(make::strings::getrange(key, start, end))
+    }
+
+    /// Sets a string and returns the old one.
+    fn getset(
+        &self,
+        key: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::strings::getset(key, value))
+    }
+
+    /// Adds one to an integer; an absent key counts as 0.
+    fn incr(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::strings::incr(key))
+    }
+
+    /// Adds a number to an integer; an absent key counts as 0.
+    fn incrby(
+        &self,
+        key: impl ToArgs,
+        increment: impl ToArgs,
+    ) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::strings::incrby(key, increment))
+    }
+
+    /// Adds a decimal number; an absent key counts as 0.
+    fn incrbyfloat(
+        &self,
+        key: impl ToArgs,
+        increment: impl ToArgs,
+    ) -> impl Future<Output = Result<f64, Error>> + Send {
+        self.run(make::strings::incrbyfloat(key, increment))
+    }
+
+    /// Finds the longest common subsequence of two strings.
+    fn lcs(&self, key1: impl ToArgs, key2: impl ToArgs) -> impl Future<Output = Result<Bytes, Error>> + Send {
+        self.run(make::strings::lcs(key1, key2))
+    }
+
+    /// Finds the longest common subsequence of two strings. With options.
+    fn lcs_with<T: FromReply + Send>(
+        &self,
+        key1: impl ToArgs,
+        key2: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::strings::lcs_with(key1, key2, options))
+    }
+
+    /// Returns several strings.
+    fn mget(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Option<Bytes>>, Error>> + Send {
+        self.run(make::strings::mget(keys))
+    }
+
+    /// Sets several strings.
+    fn mset(&self, key_values: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::strings::mset(key_values))
+    }
+
+    /// Sets several strings together with one expiry.
+    fn msetex<T: FromReply + Send>(
+        &self,
+        key_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::strings::msetex(key_values))
+    }
+
+    /// Sets several strings together with one expiry. With options.
+    fn msetex_with<T: FromReply + Send>(
+        &self,
+        key_values: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::strings::msetex_with(key_values, options))
+    }
+
+    /// Sets several strings unless any of the keys exists.
+    fn msetnx(&self, key_values: impl ToArgs) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::strings::msetnx(key_values))
+    }
+
+    /// Sets a string with a time to live in milliseconds.
+    fn psetex(
+        &self,
+        key: impl ToArgs,
+        milliseconds: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::strings::psetex(key, milliseconds, value))
+    }
+
+    /// Sets a string, whatever type the key had.
+    fn set(&self, key: impl ToArgs, value: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::strings::set(key, value))
+    }
+
+    /// Sets a string, whatever type the key had. With options.
+    fn set_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::strings::set_with(key, value, options))
+    }
+
+    /// Sets a string with a time to live in seconds.
+    fn setex(
+        &self,
+        key: impl ToArgs,
+        seconds: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::strings::setex(key, seconds, value))
+    }
+
+    /// Sets a string unless the key exists.
+    fn setnx(
+        &self,
+        key: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::strings::setnx(key, value))
+    }
+
+    /// Overwrites a part of a string from an offset on.
+    fn setrange(
+        &self,
+        key: impl ToArgs,
+        offset: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::strings::setrange(key, offset, value))
+    }
+
+    /// Returns the length of a string.
+    fn strlen(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::strings::strlen(key))
+    }
+
+    /// Returns a part of a string.
+    fn substr(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+    ) -> impl Future<Output = Result<Bytes, Error>> + Send {
+        self.run(make::strings::substr(key, start, end))
+    }
+
+    /// Counts the set bits of a string, or of a part of it.
+    fn bitcount(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::bitmaps::bitcount(key))
+    }
+
+    /// Counts the set bits of a string, or of a part of it. With options.
+    fn bitcount_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::bitmaps::bitcount_with(key, options))
+    }
+
+    /// Reads, sets and increments integers of any width inside a string.
+    fn bitfield<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bitmaps::bitfield(key))
+    }
+
+    /// Reads, sets and increments integers of any width inside a string. With options.
+    fn bitfield_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bitmaps::bitfield_with(key, options))
+    }
+
+    /// Reads integers of any width inside a string.
+    fn bitfield_ro<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bitmaps::bitfield_ro(key))
+    }
+
+    /// Reads integers of any width inside a string. With options.
+    fn bitfield_ro_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bitmaps::bitfield_ro_with(key, options))
+    }
+
+    /// Combines strings bit by bit and stores the result.
+    fn bitop(
+        &self,
+        choice: impl ToArgs,
+        destkey: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::bitmaps::bitop(choice, destkey, keys))
+    }
+
+    /// Finds the first bit that is set or clear.
+    fn bitpos(&self, key: impl ToArgs, bit: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::bitmaps::bitpos(key, bit))
+    }
+
+    /// Finds the first bit that is set or clear. With options.
+    fn bitpos_with(
+        &self,
+        key: impl ToArgs,
+        bit: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::bitmaps::bitpos_with(key, bit, options))
+    }
+
+    /// Returns one bit of a string.
+    fn getbit(
+        &self,
+        key: impl ToArgs,
+        offset: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::bitmaps::getbit(key, offset))
+    }
+
+    /// Sets or clears one bit of a string.
+    fn setbit(
+        &self,
+        key: impl ToArgs,
+        offset: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::bitmaps::setbit(key, offset, value))
+    }
+
+    /// Moves an element from one list's end to another's; waits for one if need be.
+    fn blmove(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        where_: impl ToArgs,
+        where_2: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::blmove(source, destination, where_, where_2, timeout))
+    }
+
+    /// Pops elements from the first list that has any; waits for some if need be.
+    fn blmpop<T: FromReply + Send>(
+        &self,
+        timeout: impl ToArgs,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::blmpop(timeout, keys, where_))
+    }
+
+    /// Pops elements from the first list that has any; waits for some if need be. With options.
+    fn blmpop_with<T: FromReply + Send>(
+        &self,
+        timeout: impl ToArgs,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::blmpop_with(timeout, keys, where_, options))
+    }
+
+    /// Pops the first element of the first list that has any; waits for one if need be.
+    fn blpop(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<(Bytes, Bytes)>, Error>> + Send {
+        self.run(make::lists::blpop(keys, timeout))
+    }
+
+    /// Pops the last element of the first list that has any; waits for one if need be.
+    fn brpop(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<(Bytes, Bytes)>, Error>> + Send {
+        self.run(make::lists::brpop(keys, timeout))
+    }
+
+    /// Moves the last element of a list to the front of another; waits for one if need be.
+    fn brpoplpush(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::brpoplpush(source, destination, timeout))
+    }
+
+    /// Returns the element at an index.
+    fn lindex(
+        &self,
+        key: impl ToArgs,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::lindex(key, index))
+    }
+
+    /// Inserts an element before or after another.
+    fn linsert(
+        &self,
+        key: impl ToArgs,
+        where_: impl ToArgs,
+        pivot: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::lists::linsert(key, where_, pivot, element))
+    }
+
+    /// Counts the elements.
+    fn llen(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::llen(key))
+    }
+
+    /// Moves an element from one list's end to another's.
+    fn lmove(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        where_: impl ToArgs,
+        where_2: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::lmove(source, destination, where_, where_2))
+    }
+
+    /// Pops elements from the first list that has any.
+    fn lmpop<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::lmpop(keys, where_))
+    }
+
+    /// Pops elements from the first list that has any. With options.
+    fn lmpop_with<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::lmpop_with(keys, where_, options))
+    }
+
+    /// Pops elements from the front.
+    fn lpop(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::lpop(key))
+    }
+
+    /// Pops elements from the front. With options.
+    fn lpop_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::lpop_with(key, count))
+    }
+
+    /// Finds the indexes of equal elements.
+    fn lpos(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::lists::lpos(key, element))
+    }
+
+    /// Finds the indexes of equal elements. With options.
+    fn lpos_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::lpos_with(key, element, options))
+    }
+
+    /// Adds elements to the front, and creates the list if absent.
+    fn lpush(
+        &self,
+        key: impl ToArgs,
+        elements: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::lpush(key, elements))
+    }
+
+    /// Adds elements to the front if the list exists.
+    fn lpushx(
+        &self,
+        key: impl ToArgs,
+        elements: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::lpushx(key, elements))
+    }
+
+    /// Returns a range of elements.
+    fn lrange(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::lists::lrange(key, start, stop))
+    }
+
+    /// Removes elements that are equal to a value.
+    fn lrem(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::lrem(key, count, element))
+    }
+
+    /// Replaces the element at an index.
+    fn lset(
+        &self,
+        key: impl ToArgs,
+        index: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::lists::lset(key, index, element))
+    }
+
+    /// Keeps a range of elements and removes the others.
+    fn ltrim(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::lists::ltrim(key, start, stop))
+    }
+
+    /// Pops elements from the end.
+    fn rpop(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::rpop(key))
+    }
+
+    /// Pops elements from the end. With options.
+    fn rpop_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::lists::rpop_with(key, count))
+    }
+
+    /// Moves the last element of a list to the front of another.
+    fn rpoplpush(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::lists::rpoplpush(source, destination))
+    }
+
+    /// Adds elements to the end, and creates the list if absent.
+    fn rpush(
+        &self,
+        key: impl ToArgs,
+        elements: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::rpush(key, elements))
+    }
+
+    /// Adds elements to the end if the list exists.
+    fn rpushx(
+        &self,
+        key: impl ToArgs,
+        elements: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::lists::rpushx(key, elements))
+    }
+
+    /// Deletes fields, and the hash when none is left.
+    fn hdel(&self, key: impl ToArgs, fields: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::hashes::hdel(key, fields))
+    }
+
+    /// Tells whether a field exists.
+    fn hexists(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::hashes::hexists(key, field))
+    }
+
+    /// Sets fields' time to live in seconds.
+    fn hexpire(
+        &self,
+        key: impl ToArgs,
+        seconds: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hexpire(key, seconds, fields))
+    }
+
+    /// Sets fields' time to live in seconds. With options.
+    fn hexpire_with(
+        &self,
+        key: impl ToArgs,
+        seconds: impl ToArgs,
+        options: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hexpire_with(key, seconds, options, fields))
+    }
+
+    /// Sets the time at which fields expire, in Unix seconds.
+    fn hexpireat(
+        &self,
+        key: impl ToArgs,
+        unix_time_seconds: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hexpireat(key, unix_time_seconds, fields))
+    }
+
+    /// Sets the time at which fields expire, in Unix seconds. With options.
+    fn hexpireat_with(
+        &self,
+        key: impl ToArgs,
+        unix_time_seconds: impl ToArgs,
+        options: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hexpireat_with(key, unix_time_seconds, options, fields))
+    }
+
+    /// Returns the time at which fields expire, in Unix seconds.
+    fn hexpiretime(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hexpiretime(key, fields))
+    }
+
+    /// Returns the value of a field.
+    fn hget(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::hashes::hget(key, field))
+    }
+
+    /// Returns every field with its value.
+    fn hgetall(&self, key: impl ToArgs) -> impl Future<Output = Result<HashMap<Bytes, Bytes>, Error>> + Send {
+        self.run(make::hashes::hgetall(key))
+    }
+
+    /// Returns the values of fields and deletes them.
+    fn hgetdel<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hgetdel(key, fields))
+    }
+
+    /// Returns the values of fields and changes their expiry.
+    fn hgetex<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hgetex(key, fields))
+    }
+
+    /// Returns the values of fields and changes their expiry. With options.
+    fn hgetex_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hgetex_with(key, options, fields))
+    }
+
+    /// Adds to the integer in a field; an absent one counts as 0.
+    fn hincrby(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+        increment: impl ToArgs,
+    ) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::hashes::hincrby(key, field, increment))
+    }
+
+    /// Adds to the decimal number in a field; an absent one counts as 0.
+    fn hincrbyfloat(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+        increment: impl ToArgs,
+    ) -> impl Future<Output = Result<f64, Error>> + Send {
+        self.run(make::hashes::hincrbyfloat(key, field, increment))
+    }
+
+    /// Returns every field's name.
+    fn hkeys(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::hashes::hkeys(key))
+    }
+
+    /// Counts the fields.
+    fn hlen(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::hashes::hlen(key))
+    }
+
+    /// Returns the values of several fields.
+    fn hmget(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Option<Bytes>>, Error>> + Send {
+        self.run(make::hashes::hmget(key, fields))
+    }
+
+    /// Sets several fields.
+    fn hmset(
+        &self,
+        key: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::hashes::hmset(key, field_values))
+    }
+
+    /// Makes fields stay until they are deleted.
+    fn hpersist(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpersist(key, fields))
+    }
+
+    /// Sets fields' time to live in milliseconds.
+    fn hpexpire(
+        &self,
+        key: impl ToArgs,
+        milliseconds: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpexpire(key, milliseconds, fields))
+    }
+
+    /// Sets fields' time to live in milliseconds. With options.
+    fn hpexpire_with(
+        &self,
+        key: impl ToArgs,
+        milliseconds: impl ToArgs,
+        options: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpexpire_with(key, milliseconds, options, fields))
+    }
+
+    /// Sets the time at which fields expire, in Unix milliseconds.
+    fn hpexpireat(
+        &self,
+        key: impl ToArgs,
+        unix_time_milliseconds: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpexpireat(key, unix_time_milliseconds, fields))
+    }
+
+    /// Sets the time at which fields expire, in Unix milliseconds. With options.
+    fn hpexpireat_with(
+        &self,
+        key: impl ToArgs,
+        unix_time_milliseconds: impl ToArgs,
+        options: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpexpireat_with(key, unix_time_milliseconds, options, fields))
+    }
+
+    /// Returns the time at which fields expire, in Unix milliseconds.
+    fn hpexpiretime(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpexpiretime(key, fields))
+    }
+
+    /// Returns fields' time to live in milliseconds.
+    fn hpttl(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::hpttl(key, fields))
+    }
+
+    /// Returns random fields.
+    fn hrandfield(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::hashes::hrandfield(key))
+    }
+
+    /// Returns random fields. With options.
+    fn hrandfield_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hrandfield_with(key, options))
+    }
+
+    /// Iterates over the fields.
+    fn hscan(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+    ) -> impl Future<Output = Result<Page<(Bytes, Bytes)>, Error>> + Send {
+        self.run(make::hashes::hscan(key, cursor))
+    }
+
+    /// Iterates over the fields. With options.
+    fn hscan_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hscan_with(key, cursor, options))
+    }
+
+    /// Sets fields, and creates the hash if absent.
+    fn hset(
+        &self,
+        key: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::hashes::hset(key, field_values))
+    }
+
+    /// Sets fields together with their expiry.
+    fn hsetex<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hsetex(key, field_values))
+    }
+
+    /// Sets fields together with their expiry. With options.
+    fn hsetex_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::hashes::hsetex_with(key, options, field_values))
+    }
+
+    /// Sets a field unless it exists.
+    fn hsetnx(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::hashes::hsetnx(key, field, value))
+    }
+
+    /// Returns the length of a field's value.
+    fn hstrlen(
+        &self,
+        key: impl ToArgs,
+        field: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::hashes::hstrlen(key, field))
+    }
+
+    /// Returns fields' time to live in seconds.
+    fn httl(
+        &self,
+        key: impl ToArgs,
+        fields: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<i64>, Error>> + Send {
+        self.run(make::hashes::httl(key, fields))
+    }
+
+    /// Returns every field's value.
+    fn hvals(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::hashes::hvals(key))
+    }
+
+    /// Adds members, and creates the set if absent.
+    fn sadd(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sadd(key, members))
+    }
+
+    /// Counts the members.
+    fn scard(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::scard(key))
+    }
+
+    /// Returns the members of the first set that no other set has.
+    fn sdiff(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::sdiff(keys))
+    }
+
+    /// Stores the members of the first set that no other set has.
+    fn sdiffstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sdiffstore(destination, keys))
+    }
+
+    /// Returns the members that all sets share.
+    fn sinter(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::sinter(keys))
+    }
+
+    /// Counts the members that all sets share.
+    fn sintercard(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sintercard(keys))
+    }
+
+    /// Counts the members that all sets share. With options.
+    fn sintercard_with(
+        &self,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sintercard_with(keys, options))
+    }
+
+    /// Stores the members that all sets share.
+    fn sinterstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sinterstore(destination, keys))
+    }
+
+    /// Tells whether a member is in the set.
+    fn sismember(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::sets::sismember(key, member))
+    }
+
+    /// Returns every member.
+    fn smembers(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::smembers(key))
+    }
+
+    /// Tells for each member whether it is in the set.
+    fn smismember(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<bool>, Error>> + Send {
+        self.run(make::sets::smismember(key, members))
+    }
+
+    /// Moves a member to another set.
+    fn smove(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::sets::smove(source, destination, member))
+    }
+
+    /// Removes and returns random members.
+    fn spop(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::sets::spop(key))
+    }
+
+    /// Removes and returns random members. With options.
+    fn spop_with(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::spop_with(key, count))
+    }
+
+    /// Returns random members.
+    fn srandmember(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::sets::srandmember(key))
+    }
+
+    /// Returns random members. With options.
+    fn srandmember_with(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::srandmember_with(key, count))
+    }
+
+    /// Removes members, and the set when none is left.
+    fn srem(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::srem(key, members))
+    }
+
+    /// Iterates over the members.
+    fn sscan(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+    ) -> impl Future<Output = Result<Page<Bytes>, Error>> + Send {
+        self.run(make::sets::sscan(key, cursor))
+    }
+
+    /// Iterates over the members. With options.
+    fn sscan_with(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Page<Bytes>, Error>> + Send {
+        self.run(make::sets::sscan_with(key, cursor, options))
+    }
+
+    /// Returns the members that any of the sets has.
+    fn sunion(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::sets::sunion(keys))
+    }
+
+    /// Stores the members that any of the sets has.
+    fn sunionstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::sets::sunionstore(destination, keys))
+    }
+
+    /// Pops members from the first sorted set that has any; waits for some if need be.
+    fn bzmpop<T: FromReply + Send>(
+        &self,
+        timeout: impl ToArgs,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::bzmpop(timeout, keys, where_))
+    }
+
+    /// Pops members from the first sorted set that has any; waits for some if need be. With options.
+    fn bzmpop_with<T: FromReply + Send>(
+        &self,
+        timeout: impl ToArgs,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::bzmpop_with(timeout, keys, where_, options))
+    }
+
+    /// Pops the highest member of the first sorted set that has any; waits for one if need be.
+    fn bzpopmax(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<PoppedMember>, Error>> + Send {
+        self.run(make::zsets::bzpopmax(keys, timeout))
+    }
+
+    /// Pops the lowest member of the first sorted set that has any; waits for one if need be.
+    fn bzpopmin(
+        &self,
+        keys: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<PoppedMember>, Error>> + Send {
+        self.run(make::zsets::bzpopmin(keys, timeout))
+    }
+
+    /// Adds members or changes their scores.
+    fn zadd(
+        &self,
+        key: impl ToArgs,
+        score_members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zadd(key, score_members))
+    }
+
+    /// Adds members or changes their scores. With options.
+    fn zadd_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        score_members: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zadd_with(key, options, score_members))
+    }
+
+    /// Counts the members.
+    fn zcard(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zcard(key))
+    }
+
+    /// Counts the members with scores in a range.
+    fn zcount(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zcount(key, min, max))
+    }
+
+    /// Returns the members of the first sorted set that no other has.
+    fn zdiff(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zdiff(keys))
+    }
+
+    /// Returns the members of the first sorted set that no other has. With options.
+    fn zdiff_with<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zdiff_with(keys, options))
+    }
+
+    /// Stores the members of the first sorted set that no other has.
+    fn zdiffstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zdiffstore(destination, keys))
+    }
+
+    /// Adds to the score of a member; an absent one counts as 0.
+    fn zincrby(
+        &self,
+        key: impl ToArgs,
+        increment: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<f64, Error>> + Send {
+        self.run(make::zsets::zincrby(key, increment, member))
+    }
+
+    /// Returns the members that all sorted sets share.
+    fn zinter(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zinter(keys))
+    }
+
+    /// Returns the members that all sorted sets share. With options.
+    fn zinter_with<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zinter_with(keys, options))
+    }
+
+    /// Counts the members that all sorted sets share.
+    fn zintercard(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zintercard(keys))
+    }
+
+    /// Counts the members that all sorted sets share. With options.
+    fn zintercard_with(
+        &self,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zintercard_with(keys, options))
+    }
+
+    /// Stores the members that all sorted sets share.
+    fn zinterstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zinterstore(destination, keys))
+    }
+
+    /// Stores the members that all sorted sets share. With options.
+    fn zinterstore_with(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zinterstore_with(destination, keys, options))
+    }
+
+    /// Counts the members between two strings.
+    fn zlexcount(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zlexcount(key, min, max))
+    }
+
+    /// Pops members from the first sorted set that has any.
+    fn zmpop<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zmpop(keys, where_))
+    }
+
+    /// Pops members from the first sorted set that has any. With options.
+    fn zmpop_with<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        where_: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zmpop_with(keys, where_, options))
+    }
+
+    /// Returns the scores of several members.
+    fn zmscore(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Option<f64>>, Error>> + Send {
+        self.run(make::zsets::zmscore(key, members))
+    }
+
+    /// Pops the members with the highest scores.
+    fn zpopmax(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<(Bytes, f64)>, Error>> + Send {
+        self.run(make::zsets::zpopmax(key))
+    }
+
+    /// Pops the members with the highest scores. With options.
+    fn zpopmax_with(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<(Bytes, f64)>, Error>> + Send {
+        self.run(make::zsets::zpopmax_with(key, count))
+    }
+
+    /// Pops the members with the lowest scores.
+    fn zpopmin(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<(Bytes, f64)>, Error>> + Send {
+        self.run(make::zsets::zpopmin(key))
+    }
+
+    /// Pops the members with the lowest scores. With options.
+    fn zpopmin_with(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<(Bytes, f64)>, Error>> + Send {
+        self.run(make::zsets::zpopmin_with(key, count))
+    }
+
+    /// Returns random members.
+    fn zrandmember<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrandmember(key))
+    }
+
+    /// Returns random members. With options.
+    fn zrandmember_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrandmember_with(key, options))
+    }
+
+    /// Returns the members within a range of ranks, scores or strings.
+    fn zrange(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrange(key, start, stop))
+    }
+
+    /// Returns the members within a range of ranks, scores or strings. With options.
+    fn zrange_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrange_with(key, start, stop, options))
+    }
+
+    /// Returns the members between two strings.
+    fn zrangebylex(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrangebylex(key, min, max))
+    }
+
+    /// Returns the members between two strings. With options.
+    fn zrangebylex_with(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrangebylex_with(key, min, max, options))
+    }
+
+    /// Returns the members with scores in a range.
+    fn zrangebyscore(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrangebyscore(key, min, max))
+    }
+
+    /// Returns the members with scores in a range. With options.
+    fn zrangebyscore_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrangebyscore_with(key, min, max, options))
+    }
+
+    /// Stores the members within a range of ranks, scores or strings.
+    fn zrangestore(
+        &self,
+        dst: impl ToArgs,
+        src: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zrangestore(dst, src, min, max))
+    }
+
+    /// Stores the members within a range of ranks, scores or strings. With options.
+    fn zrangestore_with(
+        &self,
+        dst: impl ToArgs,
+        src: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zrangestore_with(dst, src, min, max, options))
+    }
+
+    /// Returns the rank of a member, lowest score first.
+    fn zrank(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::zsets::zrank(key, member))
+    }
+
+    /// Returns the rank of a member, lowest score first. With options.
+    fn zrank_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrank_with(key, member, options))
+    }
+
+    /// Removes members, and the sorted set when none is left.
+    fn zrem(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zrem(key, members))
+    }
+
+    /// Removes the members between two strings.
+    fn zremrangebylex(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zremrangebylex(key, min, max))
+    }
+
+    /// Removes the members within a range of ranks.
+    fn zremrangebyrank(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zremrangebyrank(key, start, stop))
+    }
+
+    /// Removes the members with scores in a range.
+    fn zremrangebyscore(
+        &self,
+        key: impl ToArgs,
+        min: impl ToArgs,
+        max: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zremrangebyscore(key, min, max))
+    }
+
+    /// Returns the members within a range of ranks, highest score first.
+    fn zrevrange(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrevrange(key, start, stop))
+    }
+
+    /// Returns the members within a range of ranks, highest score first. With options.
+    fn zrevrange_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrevrange_with(key, start, stop, options))
+    }
+
+    /// Returns the members between two strings, in reverse order.
+    fn zrevrangebylex(
+        &self,
+        key: impl ToArgs,
+        max: impl ToArgs,
+        min: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrevrangebylex(key, max, min))
+    }
+
+    /// Returns the members between two strings, in reverse order. With options.
+    fn zrevrangebylex_with(
+        &self,
+        key: impl ToArgs,
+        max: impl ToArgs,
+        min: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrevrangebylex_with(key, max, min, options))
+    }
+
+    /// Returns the members with scores in a range, highest score first.
+    fn zrevrangebyscore(
+        &self,
+        key: impl ToArgs,
+        max: impl ToArgs,
+        min: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zrevrangebyscore(key, max, min))
+    }
+
+    /// Returns the members with scores in a range, highest score first. With options.
+    fn zrevrangebyscore_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        max: impl ToArgs,
+        min: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrevrangebyscore_with(key, max, min, options))
+    }
+
+    /// Returns the rank of a member, highest score first.
+    fn zrevrank(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::zsets::zrevrank(key, member))
+    }
+
+    /// Returns the rank of a member, highest score first. With options.
+    fn zrevrank_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zrevrank_with(key, member, options))
+    }
+
+    /// Iterates over the members and their scores.
+    fn zscan(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+    ) -> impl Future<Output = Result<Page<(Bytes, f64)>, Error>> + Send {
+        self.run(make::zsets::zscan(key, cursor))
+    }
+
+    /// Iterates over the members and their scores. With options.
+    fn zscan_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        cursor: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zscan_with(key, cursor, options))
+    }
+
+    /// Returns the score of a member.
+    fn zscore(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<f64>, Error>> + Send {
+        self.run(make::zsets::zscore(key, member))
+    }
+
+    /// Returns the members that any of the sorted sets has.
+    fn zunion(&self, keys: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::zsets::zunion(keys))
+    }
+
+    /// Returns the members that any of the sorted sets has. With options.
+    fn zunion_with<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::zsets::zunion_with(keys, options))
+    }
+
+    /// Stores the members that any of the sorted sets has.
+    fn zunionstore(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zunionstore(destination, keys))
+    }
+
+    /// Stores the members that any of the sorted sets has. With options.
+    fn zunionstore_with(
+        &self,
+        destination: impl ToArgs,
+        keys: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::zsets::zunionstore_with(destination, keys, options))
+    }
+
+    /// Copies a value to another key.
+    fn copy(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::copy(source, destination))
+    }
+
+    /// Copies a value to another key. With options.
+    fn copy_with(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::copy_with(source, destination, options))
+    }
+
+    /// Deletes keys.
+    fn del(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::keys::del(keys))
+    }
+
+    /// Returns a value in serialized form.
+    fn dump(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::keys::dump(key))
+    }
+
+    /// Counts how many of the given keys exist.
+    fn exists(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::keys::exists(keys))
+    }
+
+    /// Sets a key's time to live in seconds.
+    fn expire(
+        &self,
+        key: impl ToArgs,
+        seconds: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::expire(key, seconds))
+    }
+
+    /// Sets a key's time to live in seconds. With options.
+    fn expire_with(
+        &self,
+        key: impl ToArgs,
+        seconds: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::expire_with(key, seconds, options))
+    }
+
+    /// Sets the time at which a key expires, in Unix seconds.
+    fn expireat(
+        &self,
+        key: impl ToArgs,
+        unix_time_seconds: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::expireat(key, unix_time_seconds))
+    }
+
+    /// Sets the time at which a key expires, in Unix seconds. With options.
+    fn expireat_with(
+        &self,
+        key: impl ToArgs,
+        unix_time_seconds: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::expireat_with(key, unix_time_seconds, options))
+    }
+
+    /// Returns the time at which a key expires, in Unix seconds.
+    fn expiretime(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::keys::expiretime(key))
+    }
+
+    /// Lists the keys that match a pattern.
+    fn keys(&self, pattern: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::keys::keys(pattern))
+    }
+
+    /// Moves keys to another server.
+    fn migrate<T: FromReply + Send>(
+        &self,
+        host: impl ToArgs,
+        port: impl ToArgs,
+        key: impl ToArgs,
+        destination_db: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::keys::migrate(host, port, key, destination_db, timeout))
+    }
+
+    /// Moves keys to another server. With options.
+    fn migrate_with<T: FromReply + Send>(
+        &self,
+        host: impl ToArgs,
+        port: impl ToArgs,
+        key: impl ToArgs,
+        destination_db: impl ToArgs,
+        timeout: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::keys::migrate_with(host, port, key, destination_db, timeout, options))
+    }
+
+    /// Moves a key to another database.
+    fn move_(&self, key: impl ToArgs, db: impl ToArgs) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::move_(key, db))
+    }
+
+    /// Makes a key stay until it is deleted.
+    fn persist(&self, key: impl ToArgs) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::persist(key))
+    }
+
+    /// Sets a key's time to live in milliseconds.
+    fn pexpire(
+        &self,
+        key: impl ToArgs,
+        milliseconds: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::pexpire(key, milliseconds))
+    }
+
+    /// Sets a key's time to live in milliseconds. With options.
+    fn pexpire_with(
+        &self,
+        key: impl ToArgs,
+        milliseconds: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::pexpire_with(key, milliseconds, options))
+    }
+
+    /// Sets the time at which a key expires, in Unix milliseconds.
+    fn pexpireat(
+        &self,
+        key: impl ToArgs,
+        unix_time_milliseconds: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::pexpireat(key, unix_time_milliseconds))
+    }
+
+    /// Sets the time at which a key expires, in Unix milliseconds. With options.
+    fn pexpireat_with(
+        &self,
+        key: impl ToArgs,
+        unix_time_milliseconds: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::pexpireat_with(key, unix_time_milliseconds, options))
+    }
+
+    /// Returns the time at which a key expires, in Unix milliseconds.
+    fn pexpiretime(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::keys::pexpiretime(key))
+    }
+
+    /// Returns a key's time to live in milliseconds.
+    fn pttl(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::keys::pttl(key))
+    }
+
+    /// Returns a random key.
+    fn randomkey(&self) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send {
+        self.run(make::keys::randomkey())
+    }
+
+    /// Renames a key, and replaces the key that had the new name.
+    fn rename(
+        &self,
+        key: impl ToArgs,
+        newkey: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::keys::rename(key, newkey))
+    }
+
+    /// Renames a key unless the new name is taken.
+    fn renamenx(
+        &self,
+        key: impl ToArgs,
+        newkey: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::keys::renamenx(key, newkey))
+    }
+
+    /// Creates a key from a serialized value.
+    fn restore(
+        &self,
+        key: impl ToArgs,
+        ttl: impl ToArgs,
+        serialized_value: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::keys::restore(key, ttl, serialized_value))
+    }
+
+    /// Creates a key from a serialized value. With options.
+    fn restore_with(
+        &self,
+        key: impl ToArgs,
+        ttl: impl ToArgs,
+        serialized_value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::keys::restore_with(key, ttl, serialized_value, options))
+    }
+
+    /// Iterates over the keys of the selected database.
+    fn scan(&self, cursor: impl ToArgs) -> impl Future<Output = Result<Page<Bytes>, Error>> + Send {
+        self.run(make::keys::scan(cursor))
+    }
+
+    /// Iterates over the keys of the selected database. With options.
+    fn scan_with(
+        &self,
+        cursor: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Page<Bytes>, Error>> + Send {
+        self.run(make::keys::scan_with(cursor, options))
+    }
+
+    /// Sorts the elements of a list, set or sorted set, and can store the result.
+    fn sort(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::keys::sort(key))
+    }
+
+    /// Sorts the elements of a list, set or sorted set, and can store the result. With options.
+    fn sort_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::keys::sort_with(key, options))
+    }
+
+    /// Sorts the elements of a list, set or sorted set.
+    fn sort_ro(&self, key: impl ToArgs) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::keys::sort_ro(key))
+    }
+
+    /// Sorts the elements of a list, set or sorted set. With options.
+    fn sort_ro_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::keys::sort_ro_with(key, options))
+    }
+
+    /// Marks keys as just used and counts those that exist.
+    fn touch(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::keys::touch(keys))
+    }
+
+    /// Returns a key's time to live in seconds.
+    fn ttl(&self, key: impl ToArgs) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::keys::ttl(key))
+    }
+
+    /// Names the type of a value.
+    fn type_(&self, key: impl ToArgs) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::keys::type_(key))
+    }
+
+    /// Deletes keys and frees large values in the background.
+    fn unlink(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::keys::unlink(keys))
+    }
+
+    /// Waits until replicas have this connection's writes.
+    fn wait(
+        &self,
+        numreplicas: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::keys::wait(numreplicas, timeout))
+    }
+
+    /// Waits until this connection's writes are on disk, here and on replicas.
+    fn waitaof<T: FromReply + Send>(
+        &self,
+        numlocal: impl ToArgs,
+        numreplicas: impl ToArgs,
+        timeout: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::keys::waitaof(numlocal, numreplicas, timeout))
+    }
+
+    /// Adds elements to a HyperLogLog.
+    fn pfadd(
+        &self,
+        key: impl ToArgs,
+        elements: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::hyperloglog::pfadd(key, elements))
+    }
+
+    /// Estimates how many different elements were added.
+    fn pfcount(&self, keys: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::hyperloglog::pfcount(keys))
+    }
+
+    /// Merges HyperLogLogs into one.
+    fn pfmerge(
+        &self,
+        destkey: impl ToArgs,
+        sourcekeys: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::hyperloglog::pfmerge(destkey, sourcekeys))
+    }
+
+    /// Adds or moves members of a geospatial index.
+    fn geoadd(
+        &self,
+        key: impl ToArgs,
+        longitude_latitude_members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::geo::geoadd(key, longitude_latitude_members))
+    }
+
+    /// Adds or moves members of a geospatial index. With options.
+    fn geoadd_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        longitude_latitude_members: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::geo::geoadd_with(key, options, longitude_latitude_members))
+    }
+
+    /// Returns the distance between two members.
+    fn geodist(
+        &self,
+        key: impl ToArgs,
+        member1: impl ToArgs,
+        member2: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<f64>, Error>> + Send {
+        self.run(make::geo::geodist(key, member1, member2))
+    }
+
+    /// Returns the distance between two members. With options.
+    fn geodist_with(
+        &self,
+        key: impl ToArgs,
+        member1: impl ToArgs,
+        member2: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<f64>, Error>> + Send {
+        self.run(make::geo::geodist_with(key, member1, member2, options))
+    }
+
+    /// Returns members' positions as geohash strings.
+    fn geohash(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Option<String>>, Error>> + Send {
+        self.run(make::geo::geohash(key, members))
+    }
+
+    /// Returns members' longitudes and latitudes.
+    fn geopos(
+        &self,
+        key: impl ToArgs,
+        members: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Option<Position>>, Error>> + Send {
+        self.run(make::geo::geopos(key, members))
+    }
+
+    /// Finds the members within a circle, and can store them.
+    fn georadius<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        longitude: impl ToArgs,
+        latitude: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadius(key, longitude, latitude, radius, unit))
+    }
+
+    /// Finds the members within a circle, and can store them. With options.
+    fn georadius_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        longitude: impl ToArgs,
+        latitude: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadius_with(key, longitude, latitude, radius, unit, options))
+    }
+
+    /// Finds the members within a circle.
+    fn georadius_ro<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        longitude: impl ToArgs,
+        latitude: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadius_ro(key, longitude, latitude, radius, unit))
+    }
+
+    /// Finds the members within a circle. With options.
+    fn georadius_ro_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        longitude: impl ToArgs,
+        latitude: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadius_ro_with(key, longitude, latitude, radius, unit, options))
+    }
+
+    /// Finds the members within a circle around another member, and can store them.
+    fn georadiusbymember<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadiusbymember(key, member, radius, unit))
+    }
+
+    /// Finds the members within a circle around another member, and can store them. With options.
+    fn georadiusbymember_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadiusbymember_with(key, member, radius, unit, options))
+    }
+
+    /// Finds the members within a circle around another member.
+    fn georadiusbymember_ro<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadiusbymember_ro(key, member, radius, unit))
+    }
+
+    /// Finds the members within a circle around another member. With options.
+    fn georadiusbymember_ro_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        member: impl ToArgs,
+        radius: impl ToArgs,
+        unit: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::georadiusbymember_ro_with(key, member, radius, unit, options))
+    }
+
+    /// Finds the members within a circle, a box or a polygon.
+    fn geosearch(
+        &self,
+        key: impl ToArgs,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::geo::geosearch(key, choice))
+    }
+
+    /// Finds the members within a circle, a box or a polygon. With options.
+    fn geosearch_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        choice: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::geo::geosearch_with(key, options, choice, options_2))
+    }
+
+    /// Stores the members within a circle, a box or a polygon in another key.
+    fn geosearchstore(
+        &self,
+        destination: impl ToArgs,
+        source: impl ToArgs,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::geo::geosearchstore(destination, source, choice))
+    }
+
+    /// Stores the members within a circle, a box or a polygon in another key. With options.
+    fn geosearchstore_with(
+        &self,
+        destination: impl ToArgs,
+        source: impl ToArgs,
+        options: impl ToArgs,
+        choice: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::geo::geosearchstore_with(destination, source, options, choice, options_2))
+    }
+
+    /// Drops the queued commands of a transaction.
+    fn discard(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::transactions::discard())
+    }
+
+    /// Runs the queued commands of a transaction.
+    fn exec<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::transactions::exec())
+    }
+
+    /// Begins a transaction.
+    fn multi(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::transactions::multi())
+    }
+
+    /// Forgets the watched keys.
+    fn unwatch(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::transactions::unwatch())
+    }
+
+    /// Makes the next transaction fail if any of the keys changes first.
+    fn watch(&self, keys: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::transactions::watch(keys))
+    }
+
+    /// Sends a message to a channel.
+    fn publish(
+        &self,
+        channel: impl ToArgs,
+        message: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::pubsub::publish(channel, message))
+    }
+
+    /// Sends a message to a sharded channel.
+    fn spublish(
+        &self,
+        shardchannel: impl ToArgs,
+        message: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::pubsub::spublish(shardchannel, message))
+    }
+
+    /// Authenticates this connection.
+    fn auth(&self, password: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::auth(password))
+    }
+
+    /// Authenticates this connection. With options.
+    fn auth_with<T: FromReply + Send>(
+        &self,
+        username: impl ToArgs,
+        password: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::auth_with(username, password))
+    }
+
+    /// Returns its argument.
+    fn echo(&self, message: impl ToArgs) -> impl Future<Output = Result<Bytes, Error>> + Send {
+        self.run(make::connection::echo(message))
+    }
+
+    /// Starts a session: protocol version, login, name.
+    fn hello<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::hello())
+    }
+
+    /// Starts a session: protocol version, login, name. With options.
+    fn hello_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::hello_with(options))
+    }
+
+    /// Answers PONG, or its argument.
+    fn ping(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::connection::ping())
+    }
+
+    /// Answers PONG, or its argument. With options.
+    fn ping_with<T: FromReply + Send>(
+        &self,
+        message: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::ping_with(message))
+    }
+
+    /// Closes this connection.
+    fn quit<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::quit())
+    }
+
+    /// Selects the database of this connection.
+    fn select(&self, index: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::select(index))
+    }
+
+    /// Rewrites the append-only log in the background.
+    fn bgrewriteaof(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::bgrewriteaof())
+    }
+
+    /// Saves a snapshot in the background.
+    fn bgsave(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::bgsave())
+    }
+
+    /// Saves a snapshot in the background. With options.
+    fn bgsave_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::bgsave_with(options))
+    }
+
+    /// Counts the keys of the selected database.
+    fn dbsize(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::server::dbsize())
+    }
+
+    /// Hands the primary's role to one of its replicas.
+    fn failover<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::failover())
+    }
+
+    /// Hands the primary's role to one of its replicas. With options.
+    fn failover_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::failover_with(options))
+    }
+
+    /// Deletes every key of every database.
+    fn flushall(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::flushall())
+    }
+
+    /// Deletes every key of every database. With options.
+    fn flushall_with(&self, options: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::flushall_with(options))
+    }
+
+    /// Deletes every key of the selected database.
+    fn flushdb(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::flushdb())
+    }
+
+    /// Deletes every key of the selected database. With options.
+    fn flushdb_with(&self, options: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::flushdb_with(options))
+    }
+
+    /// Returns facts and counters about the server.
+    fn info(&self, sections: impl ToArgs) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::info(sections))
+    }
+
+    /// Returns the time of the last successful save.
+    fn lastsave(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::server::lastsave())
+    }
+
+    /// Draws a picture and tells the version.
+    fn lolwut(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::lolwut())
+    }
+
+    /// Draws a picture and tells the version. With options.
+    fn lolwut_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::lolwut_with(options))
+    }
+
+    /// Makes this server a replica of another, or a primary.
+    fn replicaof<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::replicaof(choice))
+    }
+
+    /// Shows the replication role.
+    fn role<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::role())
+    }
+
+    /// Saves a snapshot and blocks the server meanwhile.
+    fn save(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::save())
+    }
+
+    /// Saves if configured, then stops the server.
+    fn shutdown<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::shutdown())
+    }
+
+    /// Saves if configured, then stops the server. With options.
+    fn shutdown_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::shutdown_with(options))
+    }
+
+    /// Makes this server a replica of another, or a primary.
+    fn slaveof<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::slaveof(choice))
+    }
+
+    /// Swaps the contents of two databases.
+    fn swapdb(
+        &self,
+        index1: impl ToArgs,
+        index2: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::swapdb(index1, index2))
+    }
+
+    /// Returns the server's time.
+    fn time(&self) -> impl Future<Output = Result<(u64, u64), Error>> + Send {
+        self.run(make::server::time())
+    }
+
+    /// Lets the next command use a slot that is being imported.
+    fn asking(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::asking())
+    }
+
+    /// Iterates over the keys of the whole cluster.
+    fn clusterscan<T: FromReply + Send>(
+        &self,
+        cursor: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::clusterscan(cursor))
+    }
+
+    /// Iterates over the keys of the whole cluster. With options.
+    fn clusterscan_with<T: FromReply + Send>(
+        &self,
+        cursor: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::clusterscan_with(cursor, options))
+    }
+
+    /// Allows reads from this replica on this connection.
+    fn readonly(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::readonly())
+    }
+
+    /// Ends the effect of READONLY.
+    fn readwrite(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::readwrite())
+    }
+
+    /// Runs a Lua script.
+    fn eval<T: FromReply + Send>(
+        &self,
+        script: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::eval(script, keys, args))
+    }
+
+    /// Runs a Lua script that may not write.
+    fn eval_ro<T: FromReply + Send>(
+        &self,
+        script: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::eval_ro(script, keys, args))
+    }
+
+    /// Runs a cached Lua script by its digest.
+    fn evalsha<T: FromReply + Send>(
+        &self,
+        sha1: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::evalsha(sha1, keys, args))
+    }
+
+    /// Runs a cached Lua script that may not write, by its digest.
+    fn evalsha_ro<T: FromReply + Send>(
+        &self,
+        sha1: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::evalsha_ro(sha1, keys, args))
+    }
+
+    /// Calls a function.
+    fn fcall<T: FromReply + Send>(
+        &self,
+        function: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::fcall(function, keys, args))
+    }
+
+    /// Calls a function that may not write.
+    fn fcall_ro<T: FromReply + Send>(
+        &self,
+        function: impl ToArgs,
+        keys: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::fcall_ro(function, keys, args))
+    }
+
+    /// Acknowledges entries for a consumer group.
+    fn xack(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::streams::xack(key, group, ids))
+    }
+
+    /// Acknowledges entries for a consumer group and deletes them.
+    fn xackdel<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xackdel(key, group, ids))
+    }
+
+    /// Acknowledges entries for a consumer group and deletes them. With options.
+    fn xackdel_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        options: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xackdel_with(key, group, options, ids))
+    }
+
+    /// Appends an entry, and creates the stream if absent.
+    fn xadd(
+        &self,
+        key: impl ToArgs,
+        id: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::streams::xadd(key, id, field_values))
+    }
+
+    /// Appends an entry, and creates the stream if absent. With options.
+    fn xadd_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        id: impl ToArgs,
+        field_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xadd_with(key, options, id, field_values))
+    }
+
+    /// Takes over entries that other consumers left pending.
+    fn xautoclaim<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        min_idle_time: impl ToArgs,
+        start: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xautoclaim(key, group, consumer, min_idle_time, start))
+    }
+
+    /// Takes over entries that other consumers left pending. With options.
+    fn xautoclaim_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        min_idle_time: impl ToArgs,
+        start: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xautoclaim_with(key, group, consumer, min_idle_time, start, options))
+    }
+
+    /// Takes over given pending entries.
+    fn xclaim<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        min_idle_time: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xclaim(key, group, consumer, min_idle_time, ids))
+    }
+
+    /// Takes over given pending entries. With options.
+    fn xclaim_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        min_idle_time: impl ToArgs,
+        ids: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xclaim_with(key, group, consumer, min_idle_time, ids, options))
+    }
+
+    /// Deletes entries.
+    fn xdel(&self, key: impl ToArgs, ids: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::streams::xdel(key, ids))
+    }
+
+    /// Deletes entries, with a choice for the groups' references.
+    fn xdelex<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xdelex(key, ids))
+    }
+
+    /// Deletes entries, with a choice for the groups' references. With options.
+    fn xdelex_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xdelex_with(key, options, ids))
+    }
+
+    /// Counts the entries.
+    fn xlen(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::streams::xlen(key))
+    }
+
+    /// Shows the pending entries of a consumer group.
+    fn xpending<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xpending(key, group))
+    }
+
+    /// Shows the pending entries of a consumer group. With options.
+    fn xpending_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xpending_with(key, group, options))
+    }
+
+    /// Returns a range of entries, oldest first.
+    fn xrange(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+    ) -> impl Future<Output = Result<StreamEntries, Error>> + Send {
+        self.run(make::streams::xrange(key, start, end))
+    }
+
+    /// Returns a range of entries, oldest first. With options.
+    fn xrange_with(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<StreamEntries, Error>> + Send {
+        self.run(make::streams::xrange_with(key, start, end, options))
+    }
+
+    /// Returns entries after given ids; can wait for some.
+    fn xread(
+        &self,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, StreamEntries>, Error>> + Send {
+        self.run(make::streams::xread(keys, ids))
+    }
+
+    /// Returns entries after given ids; can wait for some. With options.
+    fn xread_with(
+        &self,
+        options: impl ToArgs,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, StreamEntries>, Error>> + Send {
+        self.run(make::streams::xread_with(options, keys, ids))
+    }
+
+    /// Returns entries to a consumer of a group; can wait for some.
+    fn xreadgroup(
+        &self,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, StreamEntries>, Error>> + Send {
+        self.run(make::streams::xreadgroup(group, consumer, keys, ids))
+    }
+
+    /// Returns entries to a consumer of a group; can wait for some. With options.
+    fn xreadgroup_with(
+        &self,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+        options: impl ToArgs,
+        keys: impl ToArgs,
+        ids: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, StreamEntries>, Error>> + Send {
+        self.run(make::streams::xreadgroup_with(group, consumer, options, keys, ids))
+    }
+
+    /// Returns a range of entries, newest first.
+    fn xrevrange(
+        &self,
+        key: impl ToArgs,
+        end: impl ToArgs,
+        start: impl ToArgs,
+    ) -> impl Future<Output = Result<StreamEntries, Error>> + Send {
+        self.run(make::streams::xrevrange(key, end, start))
+    }
+
+    /// Returns a range of entries, newest first. With options.
+    fn xrevrange_with(
+        &self,
+        key: impl ToArgs,
+        end: impl ToArgs,
+        start: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<StreamEntries, Error>> + Send {
+        self.run(make::streams::xrevrange_with(key, end, start, options))
+    }
+
+    /// Sets a stream's last id.
+    fn xsetid(
+        &self,
+        key: impl ToArgs,
+        last_id: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::streams::xsetid(key, last_id))
+    }
+
+    /// Sets a stream's last id. With options.
+    fn xsetid_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        last_id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xsetid_with(key, last_id, options))
+    }
+
+    /// Removes the oldest entries.
+    fn xtrim(
+        &self,
+        key: impl ToArgs,
+        strategy: impl ToArgs,
+        threshold: impl ToArgs,
+    ) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::streams::xtrim(key, strategy, threshold))
+    }
+
+    /// Removes the oldest entries. With options.
+    fn xtrim_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        strategy: impl ToArgs,
+        options: impl ToArgs,
+        threshold: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xtrim_with(key, strategy, options, threshold, options_2))
+    }
+
+    /// Names the encoding of a value.
+    fn object_encoding(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        self.run(make::keys::object_encoding(key))
+    }
+
+    /// Returns the access frequency counter of a key.
+    fn object_freq(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::keys::object_freq(key))
+    }
+
+    /// Shows what the subcommands do.
+    fn object_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::keys::object_help())
+    }
+
+    /// Returns how long a key has not been used, in seconds.
+    fn object_idletime(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::keys::object_idletime(key))
+    }
+
+    /// Returns the reference count of a value.
+    fn object_refcount(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::keys::object_refcount(key))
+    }
+
+    /// Lists channels with subscribers.
+    fn pubsub_channels(&self) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::pubsub::pubsub_channels())
+    }
+
+    /// Lists channels with subscribers. With options.
+    fn pubsub_channels_with(
+        &self,
+        pattern: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::pubsub::pubsub_channels_with(pattern))
+    }
+
+    /// Shows what the subcommands do.
+    fn pubsub_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::pubsub::pubsub_help())
+    }
+
+    /// Counts the subscribed patterns.
+    fn pubsub_numpat(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::pubsub::pubsub_numpat())
+    }
+
+    /// Counts the subscribers of channels.
+    fn pubsub_numsub(
+        &self,
+        channels: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, u64>, Error>> + Send {
+        self.run(make::pubsub::pubsub_numsub(channels))
+    }
+
+    /// Lists sharded channels with subscribers.
+    fn pubsub_shardchannels(&self) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::pubsub::pubsub_shardchannels())
+    }
+
+    /// Lists sharded channels with subscribers. With options.
+    fn pubsub_shardchannels_with(
+        &self,
+        pattern: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::pubsub::pubsub_shardchannels_with(pattern))
+    }
+
+    /// Counts the subscribers of sharded channels.
+    fn pubsub_shardnumsub(
+        &self,
+        shardchannels: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<Bytes, u64>, Error>> + Send {
+        self.run(make::pubsub::pubsub_shardnumsub(shardchannels))
+    }
+
+    /// Says whether the next command's keys are tracked.
+    fn client_caching<T: FromReply + Send>(
+        &self,
+        enabled: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_caching(enabled))
+    }
+
+    /// Tells the server what this client can handle.
+    fn client_capa<T: FromReply + Send>(
+        &self,
+        capabilities: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_capa(capabilities))
+    }
+
+    /// Returns this connection's name.
+    fn client_getname(&self) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        self.run(make::connection::client_getname())
+    }
+
+    /// Tells which connection receives this one's invalidations.
+    fn client_getredir(&self) -> impl Future<Output = Result<i64, Error>> + Send {
+        self.run(make::connection::client_getredir())
+    }
+
+    /// Shows what the subcommands do.
+    fn client_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_help())
+    }
+
+    /// Returns this connection's number.
+    fn client_id(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::connection::client_id())
+    }
+
+    /// Describes this connection.
+    fn client_info(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::connection::client_info())
+    }
+
+    /// Closes the connections that match the filters.
+    fn client_kill<T: FromReply + Send>(
+        &self,
+        choices: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_kill(choices))
+    }
+
+    /// Describes open connections.
+    fn client_list(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::connection::client_list())
+    }
+
+    /// Describes open connections. With options.
+    fn client_list_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_list_with(options))
+    }
+
+    /// Turns notices about planned moves on or off for this connection.
+    fn client_maint_notifications<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_maint_notifications(choice))
+    }
+
+    /// Exempts this connection from eviction, or ends that.
+    fn client_no_evict(&self, enabled: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::client_no_evict(enabled))
+    }
+
+    /// Says whether this connection's reads count as use of a key.
+    fn client_no_touch(&self, enabled: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::client_no_touch(enabled))
+    }
+
+    /// Holds back all commands, or the writing ones, for a time.
+    fn client_pause(&self, timeout: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::client_pause(timeout))
+    }
+
+    /// Holds back all commands, or the writing ones, for a time. With options.
+    fn client_pause_with<T: FromReply + Send>(
+        &self,
+        timeout: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_pause_with(timeout, options))
+    }
+
+    /// Records the name or version of the client library.
+    fn client_setinfo<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_setinfo(choice))
+    }
+
+    /// Names this connection.
+    fn client_setname(&self, connection_name: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::client_setname(connection_name))
+    }
+
+    /// Turns invalidation messages for client-side caching on or off.
+    fn client_tracking<T: FromReply + Send>(
+        &self,
+        enabled: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_tracking(enabled))
+    }
+
+    /// Turns invalidation messages for client-side caching on or off. With options.
+    fn client_tracking_with<T: FromReply + Send>(
+        &self,
+        enabled: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_tracking_with(enabled, options))
+    }
+
+    /// Shows how this connection tracks keys.
+    fn client_trackinginfo<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::connection::client_trackinginfo())
+    }
+
+    /// Ends another connection's wait.
+    fn client_unblock(&self, client_id: impl ToArgs) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::connection::client_unblock(client_id))
+    }
+
+    /// Ends another connection's wait. With options.
+    fn client_unblock_with(
+        &self,
+        client_id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::connection::client_unblock_with(client_id, options))
+    }
+
+    /// Ends a pause of commands.
+    fn client_unpause(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::connection::client_unpause())
+    }
+
+    /// Lists the ACL categories, or the commands of one.
+    fn acl_cat(&self) -> impl Future<Output = Result<Vec<String>, Error>> + Send {
+        self.run(make::server::acl_cat())
+    }
+
+    /// Lists the ACL categories, or the commands of one. With options.
+    fn acl_cat_with(&self, category: impl ToArgs) -> impl Future<Output = Result<Vec<String>, Error>> + Send {
+        self.run(make::server::acl_cat_with(category))
+    }
+
+    /// Deletes ACL users and closes their connections.
+    fn acl_deluser(&self, usernames: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::server::acl_deluser(usernames))
+    }
+
+    /// Tells whether a user might run a command, without running it.
+    fn acl_dryrun<T: FromReply + Send>(
+        &self,
+        username: impl ToArgs,
+        command: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::acl_dryrun(username, command, args))
+    }
+
+    /// Makes a random password.
+    fn acl_genpass(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::acl_genpass())
+    }
+
+    /// Makes a random password. With options.
+    fn acl_genpass_with(&self, bits: impl ToArgs) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::acl_genpass_with(bits))
+    }
+
+    /// Shows the rules of one ACL user.
+    fn acl_getuser<T: FromReply + Send>(
+        &self,
+        username: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::acl_getuser(username))
+    }
+
+    /// Shows what the subcommands do.
+    fn acl_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::acl_help())
+    }
+
+    /// Lists the ACL users, each as a line of rules.
+    fn acl_list(&self) -> impl Future<Output = Result<Vec<String>, Error>> + Send {
+        self.run(make::server::acl_list())
+    }
+
+    /// Reads the ACL users from the configured file again.
+    fn acl_load(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::acl_load())
+    }
+
+    /// Shows or clears the log of denied commands and logins.
+    fn acl_log<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::acl_log())
+    }
+
+    /// Shows or clears the log of denied commands and logins. With options.
+    fn acl_log_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::acl_log_with(options))
+    }
+
+    /// Writes the ACL users to the configured file.
+    fn acl_save(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::acl_save())
+    }
+
+    /// Creates an ACL user or changes its rules.
+    fn acl_setuser(
+        &self,
+        username: impl ToArgs,
+        rules: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::acl_setuser(username, rules))
+    }
+
+    /// Lists the names of the ACL users.
+    fn acl_users(&self) -> impl Future<Output = Result<Vec<String>, Error>> + Send {
+        self.run(make::server::acl_users())
+    }
+
+    /// Names the user of this connection.
+    fn acl_whoami(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::acl_whoami())
+    }
+
+    /// Counts the commands.
+    fn command_count(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::server::command_count())
+    }
+
+    /// Documents commands.
+    fn command_docs<T: FromReply + Send>(
+        &self,
+        command_names: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_docs(command_names))
+    }
+
+    /// Finds the keys in a command line.
+    fn command_getkeys<T: FromReply + Send>(
+        &self,
+        command: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_getkeys(command, args))
+    }
+
+    /// Finds the keys in a command line, and how each is used.
+    fn command_getkeysandflags<T: FromReply + Send>(
+        &self,
+        command: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_getkeysandflags(command, args))
+    }
+
+    /// Shows what the subcommands do.
+    fn command_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_help())
+    }
+
+    /// Describes some commands, or all.
+    fn command_info<T: FromReply + Send>(
+        &self,
+        command_names: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_info(command_names))
+    }
+
+    /// Lists command names.
+    fn command_list<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_list())
+    }
+
+    /// Lists command names. With options.
+    fn command_list_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::command_list_with(options))
+    }
+
+    /// Returns entries of the command log.
+    fn commandlog_get<T: FromReply + Send>(
+        &self,
+        count: impl ToArgs,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::commandlog_get(count, choice))
+    }
+
+    /// Shows what the subcommands do.
+    fn commandlog_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::commandlog_help())
+    }
+
+    /// Counts the entries of the command log.
+    fn commandlog_len<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::commandlog_len(choice))
+    }
+
+    /// Empties the command log.
+    fn commandlog_reset<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::commandlog_reset(choice))
+    }
+
+    /// Returns the settings that match patterns.
+    fn config_get(
+        &self,
+        parameters: impl ToArgs,
+    ) -> impl Future<Output = Result<HashMap<String, String>, Error>> + Send {
+        self.run(make::server::config_get(parameters))
+    }
+
+    /// Shows what the subcommands do.
+    fn config_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::config_help())
+    }
+
+    /// Sets the counters of INFO back to zero.
+    fn config_resetstat(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::config_resetstat())
+    }
+
+    /// Writes the current settings to the configuration file.
+    fn config_rewrite(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::config_rewrite())
+    }
+
+    /// Changes settings, all or none of them.
+    fn config_set(&self, parameter_values: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::config_set(parameter_values))
+    }
+
+    /// Explains what the latency monitor saw.
+    fn latency_doctor(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::latency_doctor())
+    }
+
+    /// Draws the latency of an event over time.
+    fn latency_graph<T: FromReply + Send>(
+        &self,
+        event: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_graph(event))
+    }
+
+    /// Shows what the subcommands do.
+    fn latency_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_help())
+    }
+
+    /// Returns the distribution of commands' latencies.
+    fn latency_histogram<T: FromReply + Send>(
+        &self,
+        commands: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_histogram(commands))
+    }
+
+    /// Returns the latency samples of an event.
+    fn latency_history<T: FromReply + Send>(
+        &self,
+        event: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_history(event))
+    }
+
+    /// Returns the newest sample of every event.
+    fn latency_latest<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_latest())
+    }
+
+    /// Drops the latency samples of some events, or of all.
+    fn latency_reset<T: FromReply + Send>(
+        &self,
+        events: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::latency_reset(events))
+    }
+
+    /// Reports memory problems.
+    fn memory_doctor(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::server::memory_doctor())
+    }
+
+    /// Shows what the subcommands do.
+    fn memory_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::memory_help())
+    }
+
+    /// Shows the allocator's statistics.
+    fn memory_malloc_stats<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::memory_malloc_stats())
+    }
+
+    /// Asks the allocator to return free memory.
+    fn memory_purge(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::memory_purge())
+    }
+
+    /// Shows where memory goes.
+    fn memory_stats<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::memory_stats())
+    }
+
+    /// Estimates the bytes that a key takes.
+    fn memory_usage(&self, key: impl ToArgs) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::server::memory_usage(key))
+    }
+
+    /// Estimates the bytes that a key takes. With options.
+    fn memory_usage_with(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<Option<u64>, Error>> + Send {
+        self.run(make::server::memory_usage_with(key, options))
+    }
+
+    /// Shows what the subcommands do.
+    fn module_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_help())
+    }
+
+    /// Lists loaded modules.
+    fn module_list<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_list())
+    }
+
+    /// Loads a module.
+    fn module_load<T: FromReply + Send>(
+        &self,
+        path: impl ToArgs,
+        args: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_load(path, args))
+    }
+
+    /// Loads a module with settings.
+    fn module_loadex<T: FromReply + Send>(
+        &self,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_loadex(path))
+    }
+
+    /// Loads a module with settings. With options.
+    fn module_loadex_with<T: FromReply + Send>(
+        &self,
+        path: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_loadex_with(path, options))
+    }
+
+    /// Unloads a module.
+    fn module_unload<T: FromReply + Send>(
+        &self,
+        name: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::module_unload(name))
+    }
+
+    /// Returns entries of the slow log.
+    fn slowlog_get<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::slowlog_get())
+    }
+
+    /// Returns entries of the slow log. With options.
+    fn slowlog_get_with<T: FromReply + Send>(
+        &self,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::slowlog_get_with(count))
+    }
+
+    /// Shows what the subcommands do.
+    fn slowlog_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::slowlog_help())
+    }
+
+    /// Counts the entries of the slow log.
+    fn slowlog_len(&self) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::server::slowlog_len())
+    }
+
+    /// Empties the slow log.
+    fn slowlog_reset(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::server::slowlog_reset())
+    }
+
+    /// Tells the connections that exist to move, and closes them later; or shows or ends that.
+    fn towline_drain<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::towline_drain(choice))
+    }
+
+    /// Shows what the subcommands do.
+    fn towline_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::server::towline_help())
+    }
+
+    /// Gives unowned slots to this node.
+    fn cluster_addslots(&self, slots: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_addslots(slots))
+    }
+
+    /// Gives ranges of unowned slots to this node.
+    fn cluster_addslotsrange(
+        &self,
+        start_slot_end_slots: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_addslotsrange(start_slot_end_slots))
+    }
+
+    /// Raises the configuration epoch.
+    fn cluster_bumpepoch<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_bumpepoch())
+    }
+
+    /// Cancels the slot migrations that this node runs.
+    fn cluster_cancelslotmigrations<T: FromReply + Send>(
+        &self,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_cancelslotmigrations())
+    }
+
+    /// Counts the nodes that report another as failing.
+    fn cluster_count_failure_reports<T: FromReply + Send>(
+        &self,
+        node_id: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_count_failure_reports(node_id))
+    }
+
+    /// Counts the keys of a slot.
+    fn cluster_countkeysinslot(&self, slot: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::cluster::cluster_countkeysinslot(slot))
+    }
+
+    /// Makes this node forget who owns some slots.
+    fn cluster_delslots(&self, slots: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_delslots(slots))
+    }
+
+    /// Makes this node forget who owns ranges of slots.
+    fn cluster_delslotsrange(
+        &self,
+        start_slot_end_slots: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_delslotsrange(start_slot_end_slots))
+    }
+
+    /// Makes this replica the primary of its shard.
+    fn cluster_failover(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_failover())
+    }
+
+    /// Makes this replica the primary of its shard. With options.
+    fn cluster_failover_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_failover_with(options))
+    }
+
+    /// Deletes every key of a slot.
+    fn cluster_flushslot<T: FromReply + Send>(
+        &self,
+        slot: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_flushslot(slot))
+    }
+
+    /// Deletes every key of a slot. With options.
+    fn cluster_flushslot_with<T: FromReply + Send>(
+        &self,
+        slot: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_flushslot_with(slot, options))
+    }
+
+    /// Makes this node forget who owns any slot.
+    fn cluster_flushslots(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_flushslots())
+    }
+
+    /// Removes a node from the list of known nodes.
+    fn cluster_forget(&self, node_id: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_forget(node_id))
+    }
+
+    /// Lists some keys of a slot.
+    fn cluster_getkeysinslot(
+        &self,
+        slot: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<Vec<Bytes>, Error>> + Send {
+        self.run(make::cluster::cluster_getkeysinslot(slot, count))
+    }
+
+    /// Lists slot migrations and their state.
+    fn cluster_getslotmigrations<T: FromReply + Send>(
+        &self,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_getslotmigrations())
+    }
+
+    /// Shows what the subcommands do.
+    fn cluster_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_help())
+    }
+
+    /// Shows the state of the cluster as this node sees it.
+    fn cluster_info(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::cluster::cluster_info())
+    }
+
+    /// Returns the slot of a key.
+    fn cluster_keyslot(&self, key: impl ToArgs) -> impl Future<Output = Result<u64, Error>> + Send {
+        self.run(make::cluster::cluster_keyslot(key))
+    }
+
+    /// Lists the links between this node and its peers.
+    fn cluster_links<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_links())
+    }
+
+    /// Makes this node join another one's cluster.
+    fn cluster_meet(
+        &self,
+        ip: impl ToArgs,
+        port: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_meet(ip, port))
+    }
+
+    /// Makes this node join another one's cluster. With options.
+    fn cluster_meet_with<T: FromReply + Send>(
+        &self,
+        ip: impl ToArgs,
+        port: impl ToArgs,
+        cluster_bus_port: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_meet_with(ip, port, cluster_bus_port))
+    }
+
+    /// Starts to move slots to other nodes.
+    fn cluster_migrateslots<T: FromReply + Send>(
+        &self,
+        start_slot_end_slot_node_ids: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_migrateslots(start_slot_end_slot_node_ids))
+    }
+
+    /// Returns this node's id.
+    fn cluster_myid(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::cluster::cluster_myid())
+    }
+
+    /// Returns the id of this node's shard.
+    fn cluster_myshardid<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_myshardid())
+    }
+
+    /// Describes every node, one line each.
+    fn cluster_nodes(&self) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::cluster::cluster_nodes())
+    }
+
+    /// Lists the replicas of a primary.
+    fn cluster_replicas<T: FromReply + Send>(
+        &self,
+        node_id: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_replicas(node_id))
+    }
+
+    /// Makes this node a replica of another.
+    fn cluster_replicate(&self, node_id: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_replicate(node_id))
+    }
+
+    /// Makes this node leave its cluster.
+    fn cluster_reset(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_reset())
+    }
+
+    /// Makes this node leave its cluster. With options.
+    fn cluster_reset_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_reset_with(options))
+    }
+
+    /// Writes the cluster's configuration to disk.
+    fn cluster_saveconfig(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_saveconfig())
+    }
+
+    /// Sets the configuration epoch of a new node.
+    fn cluster_set_config_epoch(
+        &self,
+        config_epoch: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_set_config_epoch(config_epoch))
+    }
+
+    /// Changes the owner or the migration state of a slot.
+    fn cluster_setslot(
+        &self,
+        slot: impl ToArgs,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::cluster::cluster_setslot(slot, choice))
+    }
+
+    /// Describes the shards, their slots and nodes.
+    fn cluster_shards<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_shards())
+    }
+
+    /// Lists the replicas of a primary.
+    fn cluster_slaves<T: FromReply + Send>(
+        &self,
+        node_id: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_slaves(node_id))
+    }
+
+    /// Shows usage figures of slots.
+    fn cluster_slot_stats<T: FromReply + Send>(
+        &self,
+        choice: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_slot_stats(choice))
+    }
+
+    /// Maps ranges of slots to nodes.
+    fn cluster_slots<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::cluster::cluster_slots())
+    }
+
+    /// Deletes a library and its functions.
+    fn function_delete(&self, library_name: impl ToArgs) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::scripting::function_delete(library_name))
+    }
+
+    /// Returns every library in serialized form.
+    fn function_dump(&self) -> impl Future<Output = Result<Bytes, Error>> + Send {
+        self.run(make::scripting::function_dump())
+    }
+
+    /// Deletes every library.
+    fn function_flush(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::scripting::function_flush())
+    }
+
+    /// Deletes every library. With options.
+    fn function_flush_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_flush_with(options))
+    }
+
+    /// Shows what the subcommands do.
+    fn function_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_help())
+    }
+
+    /// Stops a function that runs too long.
+    fn function_kill(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::scripting::function_kill())
+    }
+
+    /// Lists libraries and their functions.
+    fn function_list<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_list())
+    }
+
+    /// Lists libraries and their functions. With options.
+    fn function_list_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_list_with(options))
+    }
+
+    /// Creates a library, or replaces it.
+    fn function_load(
+        &self,
+        function_code: impl ToArgs,
+    ) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::scripting::function_load(function_code))
+    }
+
+    /// Creates a library, or replaces it. With options.
+    fn function_load_with(
+        &self,
+        options: impl ToArgs,
+        function_code: impl ToArgs,
+    ) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::scripting::function_load_with(options, function_code))
+    }
+
+    /// Restores libraries from their serialized form.
+    fn function_restore<T: FromReply + Send>(
+        &self,
+        serialized_value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_restore(serialized_value))
+    }
+
+    /// Restores libraries from their serialized form. With options.
+    fn function_restore_with<T: FromReply + Send>(
+        &self,
+        serialized_value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_restore_with(serialized_value, options))
+    }
+
+    /// Shows the running function and the engines.
+    fn function_stats<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::function_stats())
+    }
+
+    /// Tells which scripts are cached.
+    fn script_exists(&self, sha1s: impl ToArgs) -> impl Future<Output = Result<Vec<bool>, Error>> + Send {
+        self.run(make::scripting::script_exists(sha1s))
+    }
+
+    /// Empties the script cache.
+    fn script_flush(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::scripting::script_flush())
+    }
+
+    /// Empties the script cache. With options.
+    fn script_flush_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::script_flush_with(options))
+    }
+
+    /// Shows what the subcommands do.
+    fn script_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::script_help())
+    }
+
+    /// Stops a script that runs too long.
+    fn script_kill(&self) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::scripting::script_kill())
+    }
+
+    /// Puts a script into the cache.
+    fn script_load(&self, script: impl ToArgs) -> impl Future<Output = Result<String, Error>> + Send {
+        self.run(make::scripting::script_load(script))
+    }
+
+    /// Returns the text of a cached script.
+    fn script_show<T: FromReply + Send>(
+        &self,
+        sha1: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::scripting::script_show(sha1))
+    }
+
+    /// Creates a consumer group.
+    fn xgroup_create(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        id: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::streams::xgroup_create(key, group, id))
+    }
+
+    /// Creates a consumer group. With options.
+    fn xgroup_create_with(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::streams::xgroup_create_with(key, group, id, options))
+    }
+
+    /// Creates a consumer.
+    fn xgroup_createconsumer(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::streams::xgroup_createconsumer(key, group, consumer))
+    }
+
+    /// Deletes a consumer and its pending entries.
+    fn xgroup_delconsumer<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        consumer: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xgroup_delconsumer(key, group, consumer))
+    }
+
+    /// Deletes a consumer group.
+    fn xgroup_destroy(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+    ) -> impl Future<Output = Result<bool, Error>> + Send {
+        self.run(make::streams::xgroup_destroy(key, group))
+    }
+
+    /// Shows what the subcommands do.
+    fn xgroup_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xgroup_help())
+    }
+
+    /// Sets the last delivered entry of a consumer group.
+    fn xgroup_setid(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        id: impl ToArgs,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        self.run(make::streams::xgroup_setid(key, group, id))
+    }
+
+    /// Sets the last delivered entry of a consumer group. With options.
+    fn xgroup_setid_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+        id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xgroup_setid_with(key, group, id, options))
+    }
+
+    /// Lists the consumers of a group.
+    fn xinfo_consumers<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        group: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xinfo_consumers(key, group))
+    }
+
+    /// Lists the consumer groups of a stream.
+    fn xinfo_groups<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xinfo_groups(key))
+    }
+
+    /// Shows what the subcommands do.
+    fn xinfo_help<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xinfo_help())
+    }
+
+    /// Describes a stream.
+    fn xinfo_stream<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xinfo_stream(key))
+    }
+
+    /// Describes a stream. With options.
+    fn xinfo_stream_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::streams::xinfo_stream_with(key, options))
+    }
+}
