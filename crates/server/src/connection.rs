@@ -183,30 +183,6 @@ impl Connection {
         }
     }
 
-    /// Sends what is left, as far as the socket takes it at once, and ends.
-    fn poll_close(&mut self, cx: &mut Context<'_>, local: &mut Local) -> Poll<()> {
-        if !self.session.client.is_killed()
-            && let Some(output) = &mut self.output
-        {
-            match output.poll_send(cx, &mut self.stream, &local.shared.persistence.gate) {
-                Ok(Sent::All) | Err(_) => {}
-                Ok(Sent::Full) => return Poll::Pending,
-                Ok(Sent::Held(position)) => {
-                    self.wait_for_log(cx, local, position);
-                    self.register(cx, self.session.client.ending());
-                    return Poll::Pending;
-                }
-            }
-        }
-        let is_shut = Pin::new(&mut self.stream).poll_shutdown(cx).is_ready();
-        match self.session.client.ending() {
-            Ending::Killed => Poll::Ready(()),
-            Ending::Finishing | Ending::Flushing if is_shut => self.poll_linger(cx),
-            _ if is_shut => Poll::Ready(()),
-            _ => Poll::Pending,
-        }
-    }
-
     /// Undoes what the connection left with others.
     fn leave(&mut self, local: &mut Local) {
         let now_ms = unix_ms();

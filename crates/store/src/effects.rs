@@ -37,6 +37,8 @@ struct Op {
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     ops: Vec<Op>,
+    /// Where each unit that is complete ends in `ops`.
+    units: Vec<usize>,
     /// Where each argument ends in `bytes`.
     ends: Vec<usize>,
     bytes: Vec<u8>,
@@ -76,8 +78,10 @@ impl Effects {
 
     /// Records `verb key args…`, or adds the arguments to the effect before it if that has the same key and verb.
     pub(crate) fn extend<'a>(&mut self, verb: &'static str, args: impl IntoIterator<Item = &'a [u8]>) {
+        let is_first = self.units.last().is_some_and(|&end| end == self.ops.len());
         let same = self.ops.last().is_some_and(|last| {
-            last.is_mergeable
+            !is_first
+                && last.is_mergeable
                 && last.verb == verb
                 && last.db == self.db
                 && last.scope == Scope::Slot(self.slot)
@@ -127,6 +131,21 @@ impl Effects {
         self.ops.len()
     }
 
+    /// Ends the unit: its effects are applied all or none. Nothing happens if it has none.
+    #[inline]
+    pub(crate) fn end_unit(&mut self) {
+        let count = self.ops.len();
+        if count > self.units.last().copied().unwrap_or(0) {
+            self.units.push(count);
+        }
+    }
+
+    /// The units that are complete, each with its effects, in order.
+    pub(crate) fn units(&self) -> impl Iterator<Item = Range<usize>> {
+        let starts = std::iter::once(0).chain(self.units.iter().copied());
+        starts.zip(&self.units).map(|(start, &end)| start..end)
+    }
+
     /// What effect `op` concerns, and in which database.
     pub(crate) fn scope(&self, op: usize) -> (Scope, u8) {
         (self.ops[op].scope, self.ops[op].db)
@@ -143,6 +162,7 @@ impl Effects {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         self.ops.clear();
+        self.units.clear();
         self.ends.clear();
         self.bytes.clear();
         self.bytes.shrink_to(KEPT_BYTES_MAX);
@@ -161,7 +181,13 @@ pub(crate) fn format_score(score: f64) -> String {
     }
 }
 
+#[inline]
 fn write_head(out: &mut Vec<u8>, mark: u8, number: usize) {
+    if number < 10 {
+        // Most are, and this is on the way of every write.
+        out.extend_from_slice(&[mark, b'0' + number as u8, b'\r', b'\n']);
+        return;
+    }
     out.push(mark);
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     out.extend_from_slice(b"\r\n");
@@ -209,6 +235,16 @@ mod tests {
         );
         assert_eq!(effects.scope(1), (Scope::Slot(3), 1));
         assert_eq!(effects.scope(4), (Scope::Store, 4));
+        assert_eq!(effects.units().count(), 0);
+        effects.end_unit();
+        effects.end_unit();
+        effects.focus(3, 1, b"k");
+        effects.extend("HDEL", [b"f".as_slice()]);
+        effects.end_unit();
+        effects.extend("HDEL", [b"g".as_slice()]);
+        effects.extend("HDEL", [b"h".as_slice()]);
+        effects.end_unit();
+        assert_eq!(effects.units().collect::<Vec<_>>(), [0..5, 5..6, 6..7], "nothing joins across units");
         effects.clear();
         assert!(effects.is_empty());
     }

@@ -204,9 +204,7 @@ impl<'s> Keyspace<'s> {
     /// Commits before slots are let go. A unit goes on only over slots that stay held.
     fn commit_held(&mut self) {
         if !self.holds_all() && !self.changes.effects.is_empty() {
-            let is_in_unit = std::mem::take(&mut self.is_in_unit);
-            self.commit();
-            self.is_in_unit = is_in_unit;
+            self.commit_effects();
         }
     }
 

@@ -1,17 +1,19 @@
-//! A connection that a drain closes.
+//! A connection that ends.
 //!
-//! Owns: when it is done, and ending it so that the peer gets every reply. Does **not** own which connections those are (see
+//! Owns: when one that a drain closes is done, and ending so that the peer gets every reply. Does **not** own which connections those are (see
 //! [`crate::maintenance`]).
 
 use super::{Connection, End, end_turn};
 use crate::client::Ending;
+use crate::execute::Local;
+use crate::output::Sent;
 use std::future::Future;
 use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
 /// How long nothing may come in before the connection is done: the parts of a pipeline follow one another more quickly.
@@ -29,6 +31,30 @@ pub(super) struct Quiet {
 }
 
 impl Connection {
+    /// Sends what is left, as far as the socket takes it at once, and ends.
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>, local: &mut Local) -> Poll<()> {
+        if !self.session.client.is_killed()
+            && let Some(output) = &mut self.output
+        {
+            match output.poll_send(cx, &mut self.stream, &local.shared.persistence.gate) {
+                Ok(Sent::All) | Err(_) => {}
+                Ok(Sent::Full) => return Poll::Pending,
+                Ok(Sent::Held(position)) => {
+                    self.wait_for_log(cx, local, position);
+                    self.register(cx, self.session.client.ending());
+                    return Poll::Pending;
+                }
+            }
+        }
+        let is_shut = Pin::new(&mut self.stream).poll_shutdown(cx).is_ready();
+        match self.session.client.ending() {
+            Ending::Killed => Poll::Ready(()),
+            Ending::Finishing | Ending::Flushing if is_shut => self.poll_linger(cx),
+            _ if is_shut => Poll::Ready(()),
+            _ => Poll::Pending,
+        }
+    }
+
     /// Takes notice of how it is to end.
     #[cold]
     pub(super) fn begin_to_leave(&mut self, ending: Ending) -> Result<(), End> {

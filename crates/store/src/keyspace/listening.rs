@@ -39,9 +39,12 @@ impl Keyspace<'_> {
         self.tell_taps(index, hash, key)
     }
 
-    #[cold]
     fn tell_taps(&mut self, index: usize, hash: u64, key: &[u8]) -> Listening {
         let (db, slot, now_ms) = (self.db, self.slot_at(index), self.now_ms);
+        if self.guard(index).taps.as_ref().is_some_and(|taps| taps.only_follower().is_some()) {
+            self.changes.effects.focus(slot, db, key);
+            return Listening::Follows;
+        }
         let guard = &mut **self.guard_mut(index);
         let Some(taps) = &mut guard.taps else { return Listening::Nobody };
         taps.forget_ended();
@@ -158,18 +161,49 @@ impl Keyspace<'_> {
         self.commit();
     }
 
-    /// Ends the command's unit of effects: gives them to those who listen.
+    /// Ends the command's unit of effects. Those who listen are given all units together, before the slots are let go.
     #[inline]
     pub(super) fn commit(&mut self) {
         if !self.changes.effects.is_empty() && !self.is_in_unit {
-            self.commit_effects();
+            self.changes.effects.end_unit();
         }
     }
 
+    /// Gives the effects to those who listen.
+    pub(super) fn commit_effects(&mut self) {
+        self.changes.effects.end_unit();
+        let Self { held, changes, .. } = &mut *self;
+        // Mostly there is one listener, the log.
+        let position = match only_follower(held, &changes.effects) {
+            Some(log) => log.append(&changes.effects, |_| true).filter(|_| log.reports_position()),
+            None => self.give_to_all(),
+        };
+        if let Some(position) = position {
+            self.note_written(position);
+        }
+        self.changes.effects.clear();
+    }
+
+    /// The slots' last unit, in a stream that reports positions, is this one, or one of the same hold before it.
+    fn note_written(&mut self, position: u64) {
+        let Self { held, changes, .. } = self;
+        changes.position = position;
+        for op in 0..changes.effects.len() {
+            match changes.effects.scope(op).0 {
+                Scope::Slot(slot) => held.guard_mut(held.index_of(slot)).written = position,
+                Scope::Store => {
+                    (0..SLOT_COUNT).for_each(|index| held.guard_mut(index).written = position);
+                }
+            }
+        }
+    }
+
+    /// Gives the effects to each listener as far as they concern it; the last position in one that reports positions.
     #[cold]
-    fn commit_effects(&mut self) {
+    fn give_to_all(&mut self) -> Option<u64> {
         let Self { held, changes, .. } = self;
         let effects = &changes.effects;
+        let mut last = None;
         let mut streams = SmallVec::<[Arc<Shared>; 2]>::new();
         let mut add = |index: usize| {
             let taps = held.guard(index).taps.iter().flat_map(|taps| taps.iter());
@@ -195,21 +229,11 @@ impl Keyspace<'_> {
                 Scope::Store => true,
             };
             let position = stream.append(effects, wants);
-            if stream.reports_position()
-                && let Some(position) = position
-            {
-                changes.position = position;
-                for op in 0..effects.len() {
-                    match effects.scope(op).0 {
-                        Scope::Slot(slot) => held.guard_mut(held.index_of(slot)).written = position,
-                        Scope::Store => {
-                            (0..SLOT_COUNT).for_each(|index| held.guard_mut(index).written = position);
-                        }
-                    }
-                }
+            if stream.reports_position() {
+                last = last.max(position);
             }
         }
-        changes.effects.clear();
+        last
     }
 
     /// Records an effect on whole databases, if somebody listens anywhere; all slots are held.
@@ -239,6 +263,16 @@ impl Drop for Keyspace<'_> {
             self.commit_effects();
         }
     }
+}
+
+/// The stream that all effects concern, if there is only one at their slots, and it needs no other care.
+fn only_follower<'a>(held: &'a Held<'_>, effects: &Effects) -> Option<&'a Arc<Shared>> {
+    let of = |op| match effects.scope(op).0 {
+        Scope::Slot(slot) => held.guard(held.index_of(slot)).taps.as_ref()?.only_follower(),
+        Scope::Store => None,
+    };
+    let first = of(0)?;
+    (1..effects.len()).all(|op| of(op).is_some_and(|other| Arc::ptr_eq(first, other))).then_some(first)
 }
 
 fn record_value(effects: &mut Effects, value: ValueRef<'_>, expires_at_ms: Option<u64>) {

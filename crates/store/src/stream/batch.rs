@@ -13,6 +13,7 @@ use super::image;
 use crate::effects::{Effects, Scope};
 use crate::entry::Entry;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use towline_cluster::Slot;
 
 const KEY: u8 = 0;
@@ -241,13 +242,18 @@ pub(super) fn write_end(out: &mut Vec<u8>) {
     frame(out, END, 0, 0, |_| {});
 }
 
-/// Appends the effects for which `wants` holds as one unit; `false` if there is none.
-pub(super) fn write_unit(out: &mut Vec<u8>, effects: &Effects, wants: impl Fn(Scope) -> bool) -> bool {
+/// Appends those of a unit's effects for which `wants` holds; `false` if there is none.
+pub(super) fn write_unit(
+    out: &mut Vec<u8>,
+    effects: &Effects,
+    unit: Range<usize>,
+    wants: impl Fn(Scope) -> bool,
+) -> bool {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     let mut count = 0u32;
     with_length(out, |out| {
-        for op in 0..effects.len() {
+        for op in unit {
             let (scope, db) = effects.scope(op);
             if !wants(scope) {
                 continue;

@@ -7,6 +7,7 @@ use super::batch::write_unit;
 use super::image::Piece;
 use crate::effects::{Effects, Scope};
 use std::fmt;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -159,16 +160,20 @@ impl Shared {
         }
     }
 
-    /// Queues the effects that concern the stream as one unit; returns its position if there are any.
+    /// Queues the units, of each the effects that concern the stream; returns the position of the last that has any.
     pub(crate) fn append(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
         let Some(mut queue) = self.admit() else { return self.count_lost(effects, wants) };
         if queue.effects.is_empty() {
             queue.wake_at = 0;
         }
-        if !write_unit(&mut queue.effects, effects, wants) {
+        let before = queue.units;
+        for unit in effects.units() {
+            let Queue { effects: out, units, .. } = &mut *queue;
+            *units += u64::from(write_unit(out, effects, unit, &wants));
+        }
+        if queue.units == before {
             return None;
         }
-        queue.units += 1;
         let (position, bytes) = (queue.units, queue.effects.len());
         let wakes = bytes >= queue.wake_at;
         if wakes {
@@ -181,15 +186,17 @@ impl Shared {
         Some(position)
     }
 
-    /// The position of a unit that came too late to be handed out.
+    /// The position of the last of units that came too late to be handed out.
     #[cold]
     fn count_lost(&self, effects: &Effects, wants: impl Fn(Scope) -> bool) -> Option<u64> {
         let mut queue = self.queue();
-        if !self.takes_effects() || !(0..effects.len()).any(|op| wants(effects.scope(op).0)) {
+        if !self.takes_effects() {
             return None;
         }
-        queue.units += 1;
-        Some(queue.units)
+        let is_wanted = |unit: &Range<usize>| unit.clone().any(|op| wants(effects.scope(op).0));
+        let count = effects.units().filter(is_wanted).count() as u64;
+        queue.units += count;
+        (count > 0).then_some(queue.units)
     }
 
     /// Whether positions are wanted by whoever executes commands.

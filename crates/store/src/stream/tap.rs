@@ -77,6 +77,11 @@ impl SlotTap {
         self.shared.takes_effects()
     }
 
+    /// Whether there is nothing that the stream has to be told before a key changes.
+    fn is_settled(&self) -> bool {
+        matches!(self.images, Images::Done) && self.left_out.is_empty()
+    }
+
     /// What is still to be walked, fixed at the first touch after the opening instant.
     fn walking(&mut self, tables: &Tables) -> Option<&mut Walking> {
         if let Images::Untouched = self.images {
@@ -308,6 +313,15 @@ impl Taps {
     /// Whether this stream listens.
     pub(crate) fn has(&self, shared: &Arc<Shared>) -> bool {
         self.taps.iter().any(|tap| Arc::ptr_eq(&tap.shared, shared))
+    }
+
+    /// The only stream that listens, if it follows and has nothing left to be told before a key changes: as a log does.
+    #[inline]
+    pub(crate) fn only_follower(&self) -> Option<&Arc<Shared>> {
+        match self.taps.as_slice() {
+            [tap] if tap.is_settled() && tap.follows() => Some(&tap.shared),
+            _ => None,
+        }
     }
 
     /// Whether nobody listens.

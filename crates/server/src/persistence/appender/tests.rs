@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use towline_persist::aof::{LogEvent, LogLimits, LogReader};
+use towline_persist::directory::RewriteKind;
 use towline_store::stream::{Image, Waiting};
 
 mod faults;
@@ -71,13 +72,15 @@ impl Bench {
     /// As [`Bench::new`], with a log that has begun.
     fn begun(fsync: AppendFsync) -> Self {
         let mut bench = Self::new(fsync);
-        let (file, name) = bench.create();
-        let shared = Arc::clone(&bench.server.local.shared);
+        bench.begin();
         bench
-            .core
-            .begin(file, name, 0, &shared.store, &shared.persistence.gate, bench.now)
-            .expect("it is off");
-        bench
+    }
+
+    fn begin(&mut self) {
+        let (file, name) = self.create();
+        let shared = Arc::clone(&self.server.local.shared);
+        let (store, gate) = (&shared.store, &shared.persistence.gate);
+        self.core.begin(file, name, 0, store, gate, self.now).expect("it is off");
     }
 
     fn create(&mut self) -> (Box<dyn DiskFile>, String) {
@@ -263,8 +266,10 @@ fn a_log_that_is_being_enabled_promises_nothing_before_its_base_is_in_force() {
 
 #[test]
 fn after_an_overrun_every_write_waits_for_the_next_base() {
-    let mut bench = Bench::begun(AppendFsync::Always);
-    let big = "x".repeat(TAIL_BYTES_MAX / 2 + 1);
+    let mut bench = Bench::new(AppendFsync::Always);
+    bench.core.tail_bytes_max = 1000;
+    bench.begin();
+    let big = "x".repeat(501);
     assert_eq!(bench.run(&format!("SET a {big}")).1, 1);
     assert_eq!(bench.run(&format!("SET b {big}")).1, 2);
     assert_eq!(bench.run("SET c 1").1, 3, "this one is lost, and its reply waits nevertheless");
