@@ -4,7 +4,7 @@
 //! Does **not** own the lock around it (see [`crate::store`]) nor what a command does.
 
 use crate::entry::Entry;
-use crate::stream::Taps;
+use crate::stream::{Shared, SlotTap, Taps};
 use crate::table::Table;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A database's part of a slot.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct DbSlot {
     pub(crate) table: Table<Entry>,
     /// `(unix ms, hash of the key)` of every key, or hash with a field, that expires.
@@ -45,6 +46,7 @@ impl DbSlot {
 
 /// The databases' parts of a slot. Database 0 is inline: outside of tests, hardly anyone uses another.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Tables {
     first: DbSlot,
     #[expect(clippy::box_collection, reason = "as above")]
@@ -99,15 +101,24 @@ impl Tables {
     }
 }
 
-/// What a slot holds.
+/// What a slot holds. The fields that commands look at come first, see [`crate::store`].
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct SlotData {
-    pub(crate) tables: Tables,
     pub(crate) hooks: Option<Box<Hooks>>,
     pub(crate) taps: Option<Box<Taps>>,
+    /// A stream that only follows, as a log does. It is found without another look at memory, since it is there with every
+    /// write; a second one is among the taps.
+    pub(crate) follower: Option<Arc<Shared>>,
     /// Position of the last unit with an effect on the slot, in a stream that reports positions: whoever reads here tells of
     /// everything up to it.
     pub(crate) written: u64,
+    pub(crate) tables: Tables,
+}
+
+impl SlotData {
+    /// From the beginning to the end of database 0's table.
+    pub(crate) const HOT_BYTES: usize = std::mem::offset_of!(Self, tables) + size_of::<Table<Entry>>();
 }
 
 impl Deref for SlotData {
@@ -126,6 +137,45 @@ impl DerefMut for SlotData {
 }
 
 impl SlotData {
+    /// A stream listens from now on.
+    pub(crate) fn listen(&mut self, tap: SlotTap) {
+        if self.follower.as_ref().is_some_and(|stream| stream.has_ended()) {
+            self.follower = None;
+        }
+        match tap.into_follower() {
+            Ok(stream) if self.follower.is_none() => self.follower = Some(stream),
+            Ok(stream) => self.taps.get_or_insert_default().add(SlotTap::new(stream, false)),
+            Err(tap) => self.taps.get_or_insert_default().add(tap),
+        }
+    }
+
+    /// A stream no longer listens.
+    pub(crate) fn unlisten(&mut self, stream: &Arc<Shared>) {
+        if let Some(taps) = &mut self.taps {
+            taps.remove(stream);
+        }
+        if self.follower.as_ref().is_some_and(|follower| Arc::ptr_eq(follower, stream)) {
+            self.follower = self.taps.as_mut().and_then(|taps| taps.take_follower());
+        }
+        self.drop_empty_taps();
+    }
+
+    /// Whether anybody listens.
+    #[inline]
+    pub(crate) fn is_listened_to(&self) -> bool {
+        self.taps.is_some() || self.follower.is_some()
+    }
+
+    /// The stream that all effects go to, if there is only one that follows, and it needs no other care.
+    #[inline]
+    pub(crate) fn only_follower(&self) -> Option<&Arc<Shared>> {
+        let follower = self.follower.as_ref().filter(|stream| stream.takes_effects())?;
+        match &self.taps {
+            None => Some(follower),
+            Some(taps) => (!taps.iter().any(SlotTap::follows)).then_some(follower),
+        }
+    }
+
     pub(crate) fn drop_empty_taps(&mut self) {
         if self.taps.as_ref().is_some_and(|taps| taps.is_empty()) {
             self.taps = None;

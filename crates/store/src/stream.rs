@@ -243,7 +243,7 @@ impl SlotStream {
         // What takes memory is done slot by slot, so that all slots together are held for a moment only.
         for &slot in &slots {
             let tap = SlotTap::new(Arc::clone(&shared), config.has_snapshot);
-            store.lock(slot).taps.get_or_insert_default().add(tap);
+            store.lock(slot).listen(tap);
         }
         let guards: Vec<_> = slots.iter().map(|&slot| store.lock(slot)).collect();
         shared.activate(now_ms);
@@ -326,11 +326,7 @@ impl SlotStream {
     pub fn close(self, store: &Store) {
         self.shared.close();
         for &slot in &self.slots {
-            let mut guard = store.lock(slot);
-            if let Some(taps) = &mut guard.taps {
-                taps.remove(&self.shared);
-            }
-            guard.drop_empty_taps();
+            store.lock(slot).unlisten(&self.shared);
         }
     }
 }

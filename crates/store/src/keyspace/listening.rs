@@ -33,27 +33,37 @@ impl Keyspace<'_> {
     /// A key is about to be changed, removed or created.
     #[inline]
     pub(super) fn before_change(&mut self, index: usize, hash: u64, key: &[u8]) -> Listening {
-        if self.guard(index).taps.is_none() {
+        let guard = self.guard(index);
+        if !guard.is_listened_to() {
             return Listening::Nobody;
+        }
+        if guard.taps.is_none() && guard.only_follower().is_some() {
+            let (db, slot) = (self.db, self.slot_at(index));
+            self.changes.effects.focus(slot, db, key);
+            return Listening::Follows;
         }
         self.tell_taps(index, hash, key)
     }
 
+    #[cold]
     fn tell_taps(&mut self, index: usize, hash: u64, key: &[u8]) -> Listening {
         let (db, slot, now_ms) = (self.db, self.slot_at(index), self.now_ms);
-        if self.guard(index).taps.as_ref().is_some_and(|taps| taps.only_follower().is_some()) {
-            self.changes.effects.focus(slot, db, key);
-            return Listening::Follows;
-        }
         let guard = &mut **self.guard_mut(index);
-        let Some(taps) = &mut guard.taps else { return Listening::Nobody };
-        taps.forget_ended();
-        if taps.is_empty() {
-            guard.taps = None;
+        if guard.follower.as_ref().is_some_and(|stream| stream.has_ended()) {
+            guard.follower = None;
+        }
+        let mut follows = guard.follower.as_ref().is_some_and(|stream| stream.takes_effects());
+        let mut is_left_out = false;
+        if let Some(taps) = &mut guard.taps {
+            taps.forget_ended();
+            is_left_out = taps.save(slot, &guard.tables, db, hash, now_ms);
+            follows |= taps.iter().any(|tap| tap.follows());
+        }
+        guard.drop_empty_taps();
+        if !guard.is_listened_to() {
             return Listening::Nobody;
         }
-        let is_left_out = taps.save(slot, &guard.tables, db, hash, now_ms);
-        if !taps.iter().any(|tap| tap.follows()) {
+        if !follows {
             return Listening::Quietly;
         }
         self.changes.effects.focus(slot, db, key);
@@ -206,10 +216,11 @@ impl Keyspace<'_> {
         let mut last = None;
         let mut streams = SmallVec::<[Arc<Shared>; 2]>::new();
         let mut add = |index: usize| {
-            let taps = held.guard(index).taps.iter().flat_map(|taps| taps.iter());
-            for tap in taps.filter(|tap| tap.follows()) {
-                if !streams.iter().any(|stream| Arc::ptr_eq(stream, tap.shared())) {
-                    streams.push(Arc::clone(tap.shared()));
+            let guard = held.guard(index);
+            let taps = guard.taps.iter().flat_map(|taps| taps.iter()).map(|tap| tap.shared());
+            for stream in taps.chain(&guard.follower).filter(|stream| stream.takes_effects()) {
+                if !streams.iter().any(|known| Arc::ptr_eq(known, stream)) {
+                    streams.push(Arc::clone(stream));
                 }
             }
         };
@@ -220,12 +231,14 @@ impl Keyspace<'_> {
             }
         }
         let is_single = effects.len() == 1;
+        let listens = |slot, stream: &Arc<Shared>| {
+            let guard = held.guard(held.index_of(slot));
+            guard.taps.as_ref().is_some_and(|taps| taps.has(stream))
+                || guard.follower.as_ref().is_some_and(|follower| Arc::ptr_eq(follower, stream))
+        };
         for stream in &streams {
             let wants = |scope| match scope {
-                Scope::Slot(slot) => {
-                    is_single
-                        || held.guard(held.index_of(slot)).taps.as_ref().is_some_and(|taps| taps.has(stream))
-                }
+                Scope::Slot(slot) => is_single || listens(slot, stream),
                 Scope::Store => true,
             };
             let position = stream.append(effects, wants);
@@ -268,7 +281,7 @@ impl Drop for Keyspace<'_> {
 /// The stream that all effects concern, if there is only one at their slots, and it needs no other care.
 fn only_follower<'a>(held: &'a Held<'_>, effects: &Effects) -> Option<&'a Arc<Shared>> {
     let of = |op| match effects.scope(op).0 {
-        Scope::Slot(slot) => held.guard(held.index_of(slot)).taps.as_ref()?.only_follower(),
+        Scope::Slot(slot) => held.guard(held.index_of(slot)).only_follower(),
         Scope::Store => None,
     };
     let first = of(0)?;

@@ -43,6 +43,10 @@ pub(super) struct Queue {
     wake_at: usize,
 }
 
+/// Keeps what all writers change away from what they all read: processors fetch memory in pairs of lines of 64 bytes.
+#[repr(align(128))]
+struct Apart<T>(T);
+
 /// What a stream's reader and all writers share.
 pub(crate) struct Shared {
     state: AtomicU8,
@@ -53,7 +57,7 @@ pub(crate) struct Shared {
     opened_ms: AtomicU64,
     /// Bytes held in slots because of writes.
     held: AtomicUsize,
-    queue: Mutex<Queue>,
+    queue: Apart<Mutex<Queue>>,
     wake: Option<Wake>,
     wake_bytes: usize,
 }
@@ -74,7 +78,7 @@ impl Shared {
             bytes_max: config.bytes_max,
             opened_ms: AtomicU64::new(0),
             held: AtomicUsize::new(0),
-            queue: Mutex::new(Queue { units: config.position_start, ..Queue::default() }),
+            queue: Apart(Mutex::new(Queue { units: config.position_start, ..Queue::default() })),
             wake: config.wake.clone(),
             wake_bytes: config.wake_bytes.max(1),
         }
@@ -91,7 +95,7 @@ impl Shared {
     }
 
     /// Whether slots may forget the stream.
-    pub(super) fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         match self.state.load(Ordering::Acquire) {
             OVERRUN => !self.reports_position,
             state => state >= CLOSED,
@@ -100,7 +104,8 @@ impl Shared {
 
     /// Whether effects are recorded for the stream. One that reports positions goes on counting units after an overrun: it
     /// hands none of them out, but who executes commands must learn that it waits for something.
-    pub(super) fn takes_effects(&self) -> bool {
+    #[inline]
+    pub(crate) fn takes_effects(&self) -> bool {
         self.follows
             && match self.state.load(Ordering::Acquire) {
                 ACTIVE => true,
@@ -124,7 +129,7 @@ impl Shared {
 
     /// The queue. Its lock is taken under slots' locks, never the other way round.
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts bytes that are held in slots, or with a wrapped number, that no longer are.

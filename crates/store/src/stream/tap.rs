@@ -62,7 +62,7 @@ pub(crate) struct SlotTap {
 }
 
 impl SlotTap {
-    pub(super) fn new(shared: Arc<Shared>, has_snapshot: bool) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, has_snapshot: bool) -> Self {
         let images = if has_snapshot { Images::Untouched } else { Images::Done };
         Self { shared, images, left_out: BTreeSet::new() }
     }
@@ -77,9 +77,13 @@ impl SlotTap {
         self.shared.takes_effects()
     }
 
-    /// Whether there is nothing that the stream has to be told before a key changes.
+    /// The stream, if it follows and there is nothing that it has to be told before a key changes.
+    pub(crate) fn into_follower(self) -> Result<Arc<Shared>, Self> {
+        if self.is_settled() { Ok(self.shared) } else { Err(self) }
+    }
+
     fn is_settled(&self) -> bool {
-        matches!(self.images, Images::Done) && self.left_out.is_empty()
+        matches!(self.images, Images::Done) && self.left_out.is_empty() && self.shared.follows
     }
 
     /// What is still to be walked, fixed at the first touch after the opening instant.
@@ -296,12 +300,12 @@ pub(crate) struct Taps {
 
 impl Taps {
     /// Adds a stream's side.
-    pub(super) fn add(&mut self, tap: SlotTap) {
+    pub(crate) fn add(&mut self, tap: SlotTap) {
         self.taps.push(tap);
     }
 
     /// Takes a stream's side out.
-    pub(super) fn remove(&mut self, shared: &Arc<Shared>) {
+    pub(crate) fn remove(&mut self, shared: &Arc<Shared>) {
         self.taps.retain(|tap| !Arc::ptr_eq(&tap.shared, shared));
     }
 
@@ -315,13 +319,10 @@ impl Taps {
         self.taps.iter().any(|tap| Arc::ptr_eq(&tap.shared, shared))
     }
 
-    /// The only stream that listens, if it follows and has nothing left to be told before a key changes: as a log does.
-    #[inline]
-    pub(crate) fn only_follower(&self) -> Option<&Arc<Shared>> {
-        match self.taps.as_slice() {
-            [tap] if tap.is_settled() && tap.follows() => Some(&tap.shared),
-            _ => None,
-        }
+    /// Takes out a stream that only follows.
+    pub(crate) fn take_follower(&mut self) -> Option<Arc<Shared>> {
+        let at = self.taps.iter().position(SlotTap::is_settled)?;
+        Some(self.taps.remove(at).shared)
     }
 
     /// Whether nobody listens.

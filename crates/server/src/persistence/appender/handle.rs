@@ -193,7 +193,9 @@ impl LogHandle {
     /// From one instant on, appends go to `file`, which is empty. Returns the snapshot of that instant, opened as `base`
     /// says, which should not follow.
     ///
-    /// With [`RewriteKind::Replace`], what came before the instant is written and synced into the file before. With
+    /// With [`RewriteKind::Replace`], what came before the instant is written and synced into the file before; without one,
+    /// as after the adoption of a single log, this is as well the log's beginning, and as with [`LogHandle::begin`], nothing may
+    /// have come. With
     /// [`RewriteKind::Enable`], for a log that is off or has failed, it is not written at all, and nothing counts as durable
     /// until [`LogHandle::committed`].
     ///

@@ -72,7 +72,13 @@ impl Appender {
             (RewriteKind::Enable, Phase::Off | Phase::Failed) => {
                 self.enable(handle, name, base, store, gate, now)
             }
-            (_, Phase::Off) => Err(AppendError::State("is off")),
+            (RewriteKind::Replace, Phase::Off) => {
+                let snapshot = self.enable(handle, name, base, store, gate, now)?;
+                self.phase = Phase::On;
+                gate.set_durable(self.position);
+                gate.set_strict(self.is_always());
+                Ok(snapshot)
+            }
             (_, Phase::Failed) => Err(AppendError::State("has failed")),
             (_, Phase::On) => Err(AppendError::State("is on already")),
             (_, Phase::Pending { .. }) => Err(AppendError::State("is just being written anew")),

@@ -244,11 +244,24 @@ fn a_switch_splits_the_units_at_its_instant() {
 }
 
 #[test]
+fn a_log_whose_files_were_adopted_promises_at_once() {
+    let mut bench = Bench::new(AppendFsync::Always);
+    bench.run("SET a 1");
+    assert_eq!(bench.switch(RewriteKind::Replace).expect("it is off"), ["a"]);
+    assert_eq!(bench.run("SET b 1").1, 1);
+    assert!(bench.gate().holds(1));
+    bench.turn();
+    assert!(!bench.gate().holds(1));
+    bench.given_up();
+    assert_eq!((bench.run("SET c 1").1, bench.units(1)), (2, vec!["SET b 1".to_owned()]));
+}
+
+#[test]
 fn a_log_that_is_being_enabled_promises_nothing_before_its_base_is_in_force() {
     let mut bench = Bench::new(AppendFsync::Always);
     assert_eq!(bench.run("SET a 1").1, 0);
-    assert!(matches!(bench.switch(RewriteKind::Replace), Err(AppendError::State(_))));
     assert_eq!(bench.switch(RewriteKind::Enable).expect("it is off"), ["a"]);
+    assert!(matches!(bench.switch(RewriteKind::Replace), Err(AppendError::State(_))));
     assert_eq!(bench.run("SET b 1").1, 1);
     bench.turn();
     assert_eq!((bench.gate().durable(), bench.gate().holds(1)), (0, false));
