@@ -96,8 +96,13 @@ fn set(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     #[cfg(feature = "tls")]
     let tls = pairs.iter().map(|(name, ..)| *name).find(|name| name.starts_with("tls-"));
     ctx.server.change_config(|config| {
+        let before = config.clone();
         for (name, param, value) in pairs {
             param.set_text(config, value).map_err(|reason| refused(name.as_bytes(), &reason))?;
+        }
+        if config.persistence.appendonly && config.dir != before.dir {
+            // The log would be in one directory, and looked for in another by the next start.
+            return Err(refused(b"dir", "the log is in it: turn 'appendonly' off first"));
         }
         // Last, because it takes effect at once. The same name again is a way to have a new file read.
         #[cfg(feature = "tls")]

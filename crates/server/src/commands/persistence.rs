@@ -1,4 +1,4 @@
-//! Commands about snapshots: `SAVE`, `BGSAVE`, `LASTSAVE`.
+//! Commands about snapshots and the log: `SAVE`, `BGSAVE`, `LASTSAVE`, `BGREWRITEAOF`.
 //!
 //! Owns: their arguments and answers. Does **not** own making snapshots (see [`crate::persistence::keeper`]).
 
@@ -31,6 +31,15 @@ fn bgsave(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
+/// `BGREWRITEAOF`
+fn bgrewriteaof(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
+    let (in_exec, now_ms) = (ctx.session().is_in_exec, ctx.ks.now_ms());
+    let has_log = ctx.server.config().persistence.appendonly;
+    let reply = ctx.server.persistence.keeper.ask_rewrite(has_log, in_exec, now_ms)?;
+    ctx.out.simple(reply);
+    Ok(())
+}
+
 /// `LASTSAVE`: when the data set was saved last, in unix seconds; until then, when the server started.
 fn lastsave(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     let saved_ms = ctx.server.persistence.keeper.status().saved_ms;
@@ -38,5 +47,9 @@ fn lastsave(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-pub(super) const ROWS: &[Row] =
-    &[no_keys("bgsave", bgsave), no_keys("lastsave", lastsave), no_keys("save", save)];
+pub(super) const ROWS: &[Row] = &[
+    no_keys("bgrewriteaof", bgrewriteaof),
+    no_keys("bgsave", bgsave),
+    no_keys("lastsave", lastsave),
+    no_keys("save", save),
+];

@@ -17,6 +17,8 @@ pub(crate) enum Fault {
     At(u64),
     /// This one and all after it.
     From(u64),
+    /// All syncs of files.
+    Syncs,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,13 @@ impl FaultyDisk {
         self.inner().files.get(path.as_ref()).cloned()
     }
 
+    /// A disk with the same files, as the next process finds them: no fault, and nobody has a lock.
+    pub(crate) fn copy(&self) -> Self {
+        let inner = self.inner();
+        let (files, directories) = (inner.files.clone(), inner.directories.clone());
+        Self(Arc::new(Mutex::new(Inner { files, directories, ..Inner::default() })))
+    }
+
     /// Puts a file there.
     pub(crate) fn put(&self, path: impl AsRef<Path>, bytes: &[u8]) {
         self.inner().files.insert(path.as_ref().into(), bytes.into());
@@ -70,7 +79,7 @@ impl FaultyDisk {
         let mut inner = self.inner();
         inner.operations += 1;
         let is_failing = match inner.fault {
-            Fault::None => false,
+            Fault::None | Fault::Syncs => false,
             Fault::At(at) => inner.operations == at,
             Fault::From(from) => inner.operations >= from,
         };
@@ -115,7 +124,8 @@ impl DiskFile for MemoryFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.disk.begin().map(drop)
+        let inner = self.disk.begin()?;
+        if inner.fault == Fault::Syncs { Err(io::Error::from_raw_os_error(EIO)) } else { Ok(()) }
     }
 
     fn truncate(&mut self, bytes: u64) -> io::Result<()> {

@@ -7,6 +7,7 @@
 //! change under its lock; what they answer later, they wait for as [`crate::blocking::Waiter`]s.
 
 mod core;
+mod rewrite;
 mod save;
 mod status;
 
@@ -62,6 +63,8 @@ pub(crate) enum Request {
     Look,
     /// Parameters may have changed.
     ConfigChanged,
+    /// The log has failed: the data is to be written anew.
+    Recover,
     /// As `SHUTDOWN`, and nobody waits for an answer.
     Stop(StopOptions),
     /// The server has stopped.
@@ -107,6 +110,18 @@ impl Keeper {
         is_aborted
     }
 
+    /// `BGREWRITEAOF`: the reply.
+    pub(crate) fn ask_rewrite(
+        &self,
+        has_log: bool,
+        in_exec: bool,
+        unix_ms: u64,
+    ) -> Result<&'static str, CommandError> {
+        let reply = self.status().ask_rewrite(has_log, in_exec, unix_ms)?;
+        self.send(Request::Look);
+        Ok(reply)
+    }
+
     /// `BGSAVE`: the reply.
     pub(crate) fn ask_save(
         &self,
@@ -147,18 +162,12 @@ impl Drop for StopOnPanic<'_> {
 const NICE: i32 = 10;
 
 /// Loads the data set, then saves and rewrites until the server stops.
-pub(crate) fn run(shared: &Arc<Shared>, mut prepared: Prepared) {
+pub(crate) fn run(shared: &Arc<Shared>, prepared: Prepared) {
     let _guard = StopOnPanic(shared);
     let Some(requests) = shared.persistence.keeper.receiver() else { return };
-    if let Some(lock) = prepared.lock.take() {
-        shared.persistence.keep_lock(prepared.dir(), lock);
-        remove_leftovers(&*shared.persistence.disk, prepared.dir());
-    }
-    let Some(_loaded) = loading::run_at_start(shared, &prepared) else { return };
-    drop(prepared);
-    give_way();
     let clock = Clock(std::time::Instant::now());
-    let mut core = Core::new(Arc::clone(shared), clock.now());
+    let Some(mut core) = start(shared, prepared, || clock.now()) else { return };
+    give_way();
     loop {
         while let Ok(request) = requests.try_recv() {
             core.handle(request, clock.now());
@@ -176,6 +185,25 @@ pub(crate) fn run(shared: &Arc<Shared>, mut prepared: Prepared) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
+}
+
+/// Loads the data set and begins the log; `None` if that fails and the server ends.
+fn start(shared: &Arc<Shared>, mut prepared: Prepared, now: impl Fn() -> Now) -> Option<Core> {
+    if let Some(lock) = prepared.lock.take() {
+        shared.persistence.keep_lock(prepared.dir(), lock);
+        remove_leftovers(&*shared.persistence.disk, prepared.dir());
+    }
+    let weak = Arc::downgrade(shared);
+    shared.persistence.log.on_failure(Box::new(move || {
+        if let Some(shared) = weak.upgrade() {
+            shared.persistence.keeper.send(Request::Recover);
+        }
+    }));
+    loading::run_at_start(shared, &prepared, |loaded| {
+        let mut core = Core::new(Arc::clone(shared), now());
+        core.begin_log(loaded, now())?;
+        Ok(core)
+    })
 }
 
 /// Lowers the priority of this thread alone. Where that is not allowed, it stays as it is.

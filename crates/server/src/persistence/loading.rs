@@ -280,8 +280,13 @@ fn load_log(
 }
 
 /// What the keeper does first: loads, opens the server to clients, or ends it.
-pub(crate) fn run_at_start(shared: &Shared, prepared: &Prepared) -> Option<Loaded> {
-    let result = load(shared, prepared);
+/// `then` goes on with what was loaded before that, and may fail as well.
+pub(crate) fn run_at_start<T>(
+    shared: &Shared,
+    prepared: &Prepared,
+    then: impl FnOnce(Loaded) -> Result<T, LoadError>,
+) -> Option<T> {
+    let result = load(shared, prepared).and_then(then);
     let (loaded, outcome) = match result {
         Ok(loaded) => (Some(loaded), Ok(())),
         Err(error) => (None, Err(error)),

@@ -73,8 +73,7 @@ pub(super) const ROWS: &[Row] = &[
         ]),
     cmd("bgrewriteaof", 1, ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
         .doc("1.0.0", "Rewrites the append-only log in the background.")
-        .effect(Admin)
-        .planned("persistence"),
+        .effect(Admin),
     cmd("bgsave", -1, ADMIN | NOSCRIPT | NO_ASYNC_LOADING)
         .args("[SCHEDULE]")
         .doc("1.0.0", "Saves a snapshot in the background.")

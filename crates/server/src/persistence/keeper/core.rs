@@ -3,9 +3,11 @@
 //! Owns: when a snapshot is made, what its end means, and stopping. Does **not** own the thread, the clock, nor a snapshot's
 //! steps (see [`super::save`]).
 
+mod log;
+
 use super::save::{SaveError, SaveJob};
 use super::status::Running;
-use super::{Errand, Now, Request, StopOptions};
+use super::{Errand, Keeper, Now, Request, StopOptions};
 use crate::blocking::Waiter;
 use crate::command::CommandError;
 use crate::shared::{Shared, Stop};
@@ -68,6 +70,7 @@ pub(crate) struct Core {
     /// `SAVE`s, in the order in which they came.
     asked: VecDeque<Arc<Waiter>>,
     stopping: Option<Stopping>,
+    log: log::Log,
     /// When the data was saved last, or the start.
     saved_at: Instant,
     /// When a snapshot in the background was begun last.
@@ -85,6 +88,7 @@ impl Core {
             saving: None,
             asked: VecDeque::new(),
             stopping: None,
+            log: log::Log::default(),
             saved_at: now.at,
             tried_at: None,
             is_over: false,
@@ -97,10 +101,15 @@ impl Core {
             Request::Errand(Errand::Save, waiter) => self.asked.push_back(waiter),
             Request::Errand(Errand::Stop(options), waiter) => self.stop(options, Some(waiter)),
             Request::Stop(options) => self.stop(options, None),
-            Request::ConfigChanged => self.show_failure(),
+            Request::ConfigChanged => {
+                self.show_failure();
+                self.follow_config(now);
+            }
+            Request::Recover => self.recover(),
             Request::Look => {}
             Request::Quit => {
-                self.end_save(now);
+                self.end_save();
+                self.abandon_rewrite();
                 self.is_over = true;
             }
         }
@@ -111,22 +120,38 @@ impl Core {
         if self.is_over {
             return When::Over;
         }
-        self.abort_stop(now);
+        self.abort_stop();
         if self.saving.is_none() {
             self.begin_due(now);
         }
-        self.step(now);
+        if self.log.rewrite.is_none() && self.stopping.is_none() && !self.is_over {
+            self.begin_rewrite_due(now);
+        }
+        let goes_on = |core: &Self| (core.saving.is_some(), core.log.rewrite.is_some());
+        let before = goes_on(self);
+        self.step_save(now);
+        self.step_rewrite(now);
+        let is_rewriting = || self.log.rewrite.as_ref().is_some_and(|job| job.waits_until().is_none());
         match () {
             () if self.is_over => When::Over,
+            // What waited for the end of the other may begin.
+            () if before != goes_on(self) => When::AtOnce,
             () if self.saving.is_some() || self.stopping.is_some() || !self.asked.is_empty() => When::AtOnce,
+            () if is_rewriting() => When::AtOnce,
             () if self.has_timers() => When::At(now.at + TICK),
-            () => When::Asked,
+            () => self.log_timer().map_or(When::Asked, When::At),
         }
     }
 
+    /// Whether something may become due that nobody asks for.
     fn has_timers(&self) -> bool {
-        self.shared.persistence.keeper.status().is_save_scheduled
-            || !self.shared.config().persistence.save.is_empty()
+        let status = self.keeper().status();
+        let is_scheduled = status.is_save_scheduled || status.is_rewrite_scheduled;
+        is_scheduled || self.log.is_on || !self.shared.config().persistence.save.is_empty()
+    }
+
+    fn keeper(&self) -> &Keeper {
+        &self.shared.persistence.keeper
     }
 
     // ---- snapshots ------------------------------------------------------------------------------------------------
@@ -140,7 +165,7 @@ impl Core {
             return self.go_on_stopping(now);
         }
         let (is_asked, is_scheduled, is_ok, is_rewriting) = {
-            let status = self.shared.persistence.keeper.status();
+            let status = self.keeper().status();
             let is_asked = status.saving.is_some();
             (is_asked, status.is_save_scheduled, status.is_save_ok, status.rewriting.is_some())
         };
@@ -152,8 +177,7 @@ impl Core {
     }
 
     fn is_save_point_reached(&self, now: Now) -> bool {
-        let changes =
-            self.shared.stats.dirty().wrapping_sub(self.shared.persistence.keeper.status().saved_changes);
+        let changes = self.shared.stats.dirty().wrapping_sub(self.keeper().status().saved_changes);
         let elapsed = now.at.since(self.saved_at);
         let config = self.shared.config();
         let mut points = config.persistence.save.iter();
@@ -168,7 +192,7 @@ impl Core {
         let mut running = Running::asked(now.unix_ms, is_background);
         running.keys = (0..towline_store::store::DB_COUNT).map(|db| self.shared.store.len(db) as u64).sum();
         {
-            let mut status = self.shared.persistence.keeper.status();
+            let mut status = self.keeper().status();
             status.saves += 1;
             status.is_save_scheduled &= !is_background;
             status.saving = Some(running.clone());
@@ -180,7 +204,7 @@ impl Core {
         }
     }
 
-    fn step(&mut self, now: Now) {
+    fn step_save(&mut self, now: Now) {
         let Some(saving) = &mut self.saving else { return };
         let stepped = saving.job.step(&self.shared);
         if let Ok(false) = stepped {
@@ -208,7 +232,7 @@ impl Core {
         job.end(&self.shared);
         self.saved_at = now.at;
         {
-            let mut status = self.shared.persistence.keeper.status();
+            let mut status = self.keeper().status();
             status.saving = None;
             status.saved_ms = now.unix_ms;
             status.saved_changes = changes;
@@ -232,7 +256,7 @@ impl Core {
     fn failed(&mut self, cause: Cause, error: &SaveError) {
         tracing::error!("saving failed: {error}");
         {
-            let mut status = self.shared.persistence.keeper.status();
+            let mut status = self.keeper().status();
             status.saving = None;
             if let Cause::Background = cause {
                 status.is_save_ok = false;
@@ -249,10 +273,10 @@ impl Core {
     }
 
     /// Ends the snapshot that is made, as if it had never been begun. A client that waits for it does so no longer.
-    fn end_save(&mut self, _now: Now) {
+    fn end_save(&mut self) {
         let Some(Saving { job, cause, .. }) = self.saving.take() else { return };
         job.end(&self.shared);
-        self.shared.persistence.keeper.status().saving = None;
+        self.keeper().status().saving = None;
         if let Cause::Client(waiter) = cause {
             answer(&waiter, &CommandError::Text("ERR Saving was ended because the server stops"));
         }
@@ -261,7 +285,7 @@ impl Core {
     /// Lets writes be refused because a snapshot failed, or no longer.
     fn show_failure(&self) {
         let config = &self.shared.config().persistence;
-        let is_ok = self.shared.persistence.keeper.status().is_save_ok;
+        let is_ok = self.keeper().status().is_save_ok;
         let refuses = config.stop_writes_on_bgsave_error && !config.save.is_empty() && !is_ok;
         self.shared.persistence.gate.set_snapshot_failed(refuses);
     }
@@ -284,7 +308,7 @@ impl Core {
         let saves_left = if saves_left { LAST_SAVES_MAX } else { 0 };
         self.stopping = Some(Stopping { options, waiters: waiter.into_iter().collect(), saves_left });
         {
-            let mut status = self.shared.persistence.keeper.status();
+            let mut status = self.keeper().status();
             status.is_stopping = true;
             status.is_stop_aborted = false;
         }
@@ -292,7 +316,7 @@ impl Core {
         if let Some(saving) = self.saving.take_if(|saving| matches!(saving.cause, Cause::Background)) {
             tracing::warn!("the snapshot that is being made is given up: the server stops");
             saving.job.end(&self.shared);
-            self.shared.persistence.keeper.status().saving = None;
+            self.keeper().status().saving = None;
         }
     }
 
@@ -301,11 +325,33 @@ impl Core {
         let Some(stopping) = &self.stopping else { return };
         if stopping.saves_left > 0 {
             self.begin(Cause::Stop, now);
-        } else {
+        } else if self.end_log() {
             // Who waits is answered by the end of its connection.
             self.is_over = true;
             self.shared.stop(Stop::Gracefully);
         }
+    }
+
+    /// Everything that was executed is in the log, or was not to be; `false` if that failed and the server goes on.
+    fn end_log(&mut self) -> bool {
+        if !self.log.is_on {
+            return true;
+        }
+        let is_forced = self.stopping.as_ref().is_some_and(|stopping| stopping.options.is_forced);
+        if self.is_first_rewrite_on() {
+            tracing::error!("the log is just being written for the first time");
+            self.stop_failed();
+            if !is_forced {
+                return false;
+            }
+        }
+        self.abandon_rewrite();
+        if let Err(error) = self.shared.persistence.log.finish() {
+            tracing::error!("the end of the log is not on the device: {error}");
+            self.stop_failed();
+            return is_forced;
+        }
+        true
     }
 
     fn stop_failed(&mut self) {
@@ -319,9 +365,9 @@ impl Core {
         self.call_stop_off();
     }
 
-    fn abort_stop(&mut self, now: Now) {
-        if self.stopping.is_some() && self.shared.persistence.keeper.status().is_stop_aborted {
-            self.end_save(now);
+    fn abort_stop(&mut self) {
+        if self.stopping.is_some() && self.keeper().status().is_stop_aborted {
+            self.end_save();
             self.call_stop_off();
         }
     }
@@ -329,7 +375,7 @@ impl Core {
     fn call_stop_off(&mut self) {
         let Some(stopping) = self.stopping.take() else { return };
         {
-            let mut status = self.shared.persistence.keeper.status();
+            let mut status = self.keeper().status();
             status.is_stopping = false;
             status.is_stop_aborted = false;
         }

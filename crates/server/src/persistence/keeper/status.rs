@@ -33,8 +33,18 @@ pub(crate) struct Status {
     pub(crate) saving: Option<Running>,
     /// Whether one was asked for as soon as nothing else goes on.
     pub(crate) is_save_scheduled: bool,
-    /// The rewrite of the log that goes on.
+    /// The rewrite of the log that goes on, or was asked for and begins at once.
     pub(crate) rewriting: Option<Running>,
+    /// Whether one was asked for as soon as nothing else goes on.
+    pub(crate) is_rewrite_scheduled: bool,
+    /// Whether the last one succeeded, how long the last one took that did, how many were begun and how many have failed since
+    /// one succeeded.
+    pub(crate) is_rewrite_ok: bool,
+    pub(crate) rewrite_took: Option<Duration>,
+    pub(crate) rewrites: u64,
+    pub(crate) rewrite_failures: u64,
+    /// Bytes of the log after the last one, or at the start.
+    pub(crate) rewrite_base_bytes: u64,
     /// When the last snapshot was finished, or the server started, in unix milliseconds.
     pub(crate) saved_ms: u64,
     /// Changes to the data that the last snapshot has, of all since the start.
@@ -56,6 +66,12 @@ impl Status {
             saving: None,
             is_save_scheduled: false,
             rewriting: None,
+            is_rewrite_scheduled: false,
+            is_rewrite_ok: true,
+            rewrite_took: None,
+            rewrites: 0,
+            rewrite_failures: 0,
+            rewrite_base_bytes: 0,
             saved_ms: now_ms,
             saved_changes: 0,
             is_save_ok: true,
@@ -94,6 +110,28 @@ impl Status {
         }
     }
 
+    /// `BGREWRITEAOF`.
+    pub(super) fn ask_rewrite(
+        &mut self,
+        has_log: bool,
+        in_exec: bool,
+        now_ms: u64,
+    ) -> Result<&'static str, CommandError> {
+        if !has_log {
+            // Redis writes a base that nothing is appended to: a later start with a log would load stale data.
+            Err(NO_LOG)
+        } else if self.rewriting.is_some() {
+            Err(ALREADY_REWRITING)
+        } else if in_exec || self.saving.as_ref().is_some_and(|saving| saving.is_background) {
+            self.is_rewrite_scheduled = true;
+            self.rewrite_failures = 0;
+            Ok("Background append only file rewriting scheduled")
+        } else {
+            self.rewriting = Some(Running::asked(now_ms, true));
+            Ok("Background append only file rewriting started")
+        }
+    }
+
     /// `SHUTDOWN ABORT`: whether there was something to abort.
     pub(crate) fn abort_stop(&mut self) -> bool {
         let is_new = self.is_stopping && !self.is_stop_aborted;
@@ -103,6 +141,11 @@ impl Status {
 }
 
 const ALREADY_SAVING: CommandError = CommandError::Text("ERR Background save already in progress");
+const ALREADY_REWRITING: CommandError =
+    CommandError::Text("ERR Background append only file rewriting already in progress");
+const NO_LOG: CommandError = CommandError::Text(
+    "ERR There is no log to rewrite: CONFIG SET appendonly yes begins one with the data as it is",
+);
 const REWRITE_GOES_ON: CommandError = CommandError::Text(
     "ERR Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE in order to schedule a BGSAVE \
      whenever possible.",

@@ -1,9 +1,13 @@
 //! The keeper without its thread, at a time that the test tells.
 
+mod log;
+
 use super::core::{Core, When};
 use super::{Now, Request};
-use crate::config::{Config, SavePoint};
+use crate::config::{AppendFsync, Config, SavePoint};
+use crate::persistence::appender;
 use crate::persistence::faulty_disk::{Fault, FaultyDisk};
+use crate::persistence::loading;
 use crate::shared::{Shared, Stop};
 use crate::testing::{START_MS, Server};
 use std::path::PathBuf;
@@ -36,6 +40,23 @@ impl World {
         let requests = shared.persistence.keeper.receiver().unwrap();
         let now = Now { at: Instant::ZERO, unix_ms: START_MS };
         Self { server, disk, core: Core::new(shared, now), requests, at: Instant::ZERO }
+    }
+
+    /// With the appender's thread, and a log that was begun or loaded.
+    fn with_log(disk: &FaultyDisk, change: impl FnOnce(&mut Config)) -> Self {
+        let mut config = Config { workers: 1, dir: "/data".into(), ..Config::default() };
+        config.persistence.appendonly = true;
+        config.persistence.appendfsync = AppendFsync::No;
+        change(&mut config);
+        let prepared = loading::prepare(&config, disk).unwrap();
+        let shared = Shared::new(config, Arc::new(disk.clone()), "0".repeat(40), START_MS);
+        let server = Server::with_shared(shared);
+        let shared = Arc::clone(&server.local.shared);
+        appender::start(&shared).unwrap();
+        let requests = shared.persistence.keeper.receiver().unwrap();
+        let now = Now { at: Instant::ZERO, unix_ms: START_MS };
+        let core = super::start(&shared, prepared, || now).unwrap();
+        Self { server, disk: disk.clone(), core, requests, at: Instant::ZERO }
     }
 
     fn with_save_points(points: &[(u64, u64)]) -> Self {
