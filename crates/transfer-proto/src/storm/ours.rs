@@ -176,6 +176,7 @@ impl<'a> Drill<'a> {
         Report {
             endpoints: self.scenario.total(),
             connected: setup.len(),
+            made: self.goodput.made(),
             dead: 0,
             setup: Times::new(setup),
             rpcs: sum(|counters| counters.hellos),
@@ -196,8 +197,10 @@ fn config(scenario: &Scenario, workers: u32) -> ConnectConfig {
     let patience = scenario.patience.unwrap_or(ENDLESS);
     let base = ConnectConfig::ENGINE;
     let wait_max = if scenario.patience.is_some() { base.queue.wait_max } else { WAIT_OF_THE_PATIENT };
+    let service_guess = base.queue.service_guess.max(scenario.service.base());
     ConnectConfig {
-        queue: QueueConfig { workers, wait_max, ..base.queue },
+        // As whoever configures a queue is told: guess high.
+        queue: QueueConfig { workers, wait_max, service_guess, ..base.queue },
         dial_timeout: patience.min(base.dial_timeout),
         reply_timeout: patience,
         ..base
