@@ -57,7 +57,7 @@ pub(super) enum Event {
     Wake { at: Index, life: u32 },
     Arrive { pipe: usize },
     Opened { pipe: usize },
-    Bytes { pipe: usize, end: usize, bytes: Box<[u8]> },
+    Bytes { pipe: usize, end: usize, bytes: Vec<u8> },
     Closed { pipe: usize, end: usize },
     Made { at: Index, life: u32, link: LinkId },
     Activated { at: Index, life: u32, link: LinkId, is_ok: bool },

@@ -444,7 +444,7 @@ impl Fleet {
         let Some((pipe, end)) = self.pipe_of(at, conn) else { return };
         let mut bytes = Vec::with_capacity(256);
         encode(message, &mut bytes);
-        self.transmit(pipe, 1 - end, Event::Bytes { pipe, end: 1 - end, bytes: bytes.into_boxed_slice() });
+        self.transmit(pipe, 1 - end, Event::Bytes { pipe, end: 1 - end, bytes });
     }
 
     /// Lets something arrive at an end of a pipe, unless the way is cut.
