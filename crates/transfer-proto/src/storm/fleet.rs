@@ -140,6 +140,11 @@ impl Fleet {
         }
     }
 
+    /// Makes room for so many processes: they are large, and would be moved as their number grows.
+    pub(crate) fn reserve(&mut self, processes: usize) {
+        self.machines.reserve_exact(processes);
+    }
+
     /// One more process. Its name is its number and one, so that later ones go first where HELLOs cross.
     pub(crate) fn add(&mut self, config: ConnectConfig, service: Service, guards: Guards) -> Index {
         let index = self.machines.len();

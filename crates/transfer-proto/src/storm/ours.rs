@@ -69,6 +69,7 @@ impl<'a> Drill<'a> {
         };
         let mut fleet = Fleet::new(fleet_config);
         let nodes = scenario.nodes as usize;
+        fleet.reserve(nodes + 1);
         for _ in 0..=nodes {
             fleet.add(config, scenario.service, Guards::ALL);
         }
