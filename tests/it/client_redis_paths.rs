@@ -229,6 +229,46 @@ fn a_lost_connection_ends_the_stream_of_messages() {
 }
 
 #[test]
+fn what_a_server_is_given_comes_as_a_stream() {
+    let server = Server::start(ServerKind::Redis70, &[]).unwrap();
+    runtime().block_on(async {
+        let client = Client::open(("127.0.0.1", server.port())).unwrap();
+        let mut con = client.get_multiplexed_async_connection().await.unwrap();
+        let mut monitor = client.get_async_monitor().await.unwrap();
+        let () = con.set("key", "value").await.unwrap();
+        let mut lines = monitor.on_message::<String>();
+        loop {
+            let line = next(&mut lines).await.unwrap();
+            if line.ends_with(r#""SET" "key" "value""#) {
+                return;
+            }
+        }
+    });
+}
+
+/// Where redis-rs's managed connection fails the command that finds the connection dead.
+#[test]
+fn a_killed_connection_is_not_noticed_by_a_read() {
+    each(|client| {
+        Box::pin(async move {
+            let mut killer = client.get_multiplexed_async_connection().await?;
+            let mut con = client.get_connection_manager().await?;
+            let () = con.set("key", 1).await?;
+            for _ in 0..3 {
+                redis::cmd("CLIENT")
+                    .arg(&["KILL", "TYPE", "normal", "SKIPME", "yes"])
+                    .exec_async(&mut killer)
+                    .await?;
+                let value: i64 = con.get("key").await?;
+                assert_eq!(value, 1);
+            }
+            assert!(con.as_client().metrics().connections > 1);
+            Ok(())
+        })
+    });
+}
+
+#[test]
 fn a_refused_connection_is_known_as_one() {
     runtime().block_on(async {
         let client = Client::open("redis://127.0.0.1:1/").unwrap();

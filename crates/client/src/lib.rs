@@ -104,7 +104,7 @@ mod pipeline;
 mod pubsub;
 #[cfg(feature = "redis-compat")]
 pub mod redis;
-mod scan;
+mod scan_stream;
 mod script;
 mod timer;
 mod trace;
@@ -125,7 +125,7 @@ pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
 pub use pubsub::{
     BUFFER_BYTES_DEFAULT, DroppedTotals, Overflow, PubSubEvent, Subscription, SubscriptionBuilder,
 };
-pub use scan::Scan;
+pub use scan_stream::ScanStream;
 pub use script::{Script, ScriptCall};
 pub use towline_admission::{BackoffConfig, BackoffError};
 pub use towline_client_proto::handoff::{HandoffConfig, HandoffOrder};

@@ -50,6 +50,8 @@ pub struct MonitorEvent {
     pub client: Box<str>,
     /// The command: its name first. Servers show no password here.
     pub args: Vec<Bytes>,
+    /// All of it, as the server wrote it.
+    pub line: Bytes,
 }
 
 impl Client {
@@ -152,7 +154,7 @@ impl Monitor {
         loop {
             match self.decoder.decode(&mut self.buffer).map_err(broken)? {
                 Some(Frame::Simple(line)) => {
-                    return Poll::Ready(MonitorEvent::parse(&line).ok_or_else(misaligned));
+                    return Poll::Ready(MonitorEvent::parse(line).ok_or_else(misaligned));
                 }
                 Some(_) => return Poll::Ready(Err(misaligned())),
                 None => {}
@@ -202,7 +204,7 @@ fn misaligned() -> Error {
 
 impl MonitorEvent {
     /// Reads `1339518083.107412 [0 127.0.0.1:60866] "set" "key" "value"`.
-    fn parse(line: &[u8]) -> Option<Self> {
+    fn parse(line: Bytes) -> Option<Self> {
         let at = |mark: u8| move |byte: &u8| *byte == mark;
         let head_len = line.iter().position(at(b']'))?;
         let head = std::str::from_utf8(&line[..head_len]).ok()?;
@@ -215,6 +217,7 @@ impl MonitorEvent {
             database: database.parse().ok()?,
             client: client.into(),
             args: arguments(&line[head_len + 1..])?,
+            line,
         })
     }
 }
@@ -263,23 +266,24 @@ mod tests {
 
     #[test]
     fn a_line_is_read() {
+        let parse = |line: &[u8]| MonitorEvent::parse(Bytes::copy_from_slice(line));
         let line = br#"1339518083.107412 [3 127.0.0.1:60866] "set" "k y" "\"\\\n\x00\xff""#;
-        let event = MonitorEvent::parse(line).unwrap();
+        let event = parse(line).unwrap();
         assert_eq!(event.unix_time, Duration::from_micros(1_339_518_083_107_412));
         assert_eq!((event.database, &*event.client), (3, "127.0.0.1:60866"));
         assert_eq!(event.args, [&b"set"[..], b"k y", b"\"\\\n\x00\xff"]);
-        let lua = MonitorEvent::parse(br#"1.000001 [0 lua] "get" """#).unwrap();
+        let lua = parse(br#"1.000001 [0 lua] "get" """#).unwrap();
         assert_eq!((&*lua.client, lua.args.len()), ("lua", 2));
         for odd in ["", "OK", "1.0 [0 x", r#"1.0 [0 x] set"#, r#"1.0 [0 x] "a"#, r#"1.0 [x y] "a""#] {
-            assert_eq!(MonitorEvent::parse(odd.as_bytes()), None, "{odd:?}");
+            assert_eq!(parse(odd.as_bytes()), None, "{odd:?}");
         }
     }
 
     proptest! {
         #[test]
         fn no_line_is_too_odd(line in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let _ = MonitorEvent::parse(&line);
-            let _ = MonitorEvent::parse(&[b"1.1 [0 x] ", &line[..]].concat());
+            let _ = MonitorEvent::parse([b"1.1 [0 x] ", &line[..]].concat().into());
+            let _ = MonitorEvent::parse(line.into());
         }
     }
 }

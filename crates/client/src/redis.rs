@@ -56,7 +56,7 @@
 //! take `WATCH` and `SELECT`. As with redis-rs they speak RESP2 unless a URL says `protocol=resp3`, which planned moves
 //! need. A stream of messages ends where redis-rs's does: where some may be missing.
 //!
-//! Not here: `MONITOR`, redis-rs's cluster and sentinel clients, its cache. Their names are the crate's own where its
+//! Not here: redis-rs's cluster and sentinel clients, its cache. Their names are the crate's own where its
 //! features are switched on, and connect by the crate's own means.
 
 pub mod aio;
@@ -65,6 +65,7 @@ mod carry;
 mod client;
 mod config;
 mod error;
+mod monitor;
 mod pubsub;
 mod session;
 mod value;

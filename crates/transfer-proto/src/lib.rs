@@ -25,7 +25,7 @@ mod transfers;
 pub mod wire;
 
 pub use connect::{
-    ConnectConfig, ConnectConfigError, ConnectCounters, ConnectSnapshot, Connections, DownCause,
+    AcceptError, ConnectConfig, ConnectConfigError, ConnectCounters, ConnectSnapshot, Connections, DownCause,
     NoQueuePairs, Output, Role, WantError,
 };
 pub use guards::Guards;

@@ -3,6 +3,7 @@
 pub use ::redis::aio::*;
 
 pub use super::config::ConnectionManagerConfig;
+pub use super::monitor::Monitor;
 pub use super::pubsub::{PubSub, PubSubSink, PubSubStream};
 
 use std::fmt;
@@ -189,6 +190,11 @@ impl ConnectionManager {
     pub fn new_lazy_with_config(client: Client, config: ConnectionManagerConfig) -> RedisResult<Self> {
         let ours = crate::Client::lazy(config.apply(client.options().clone())).map_err(redis_error)?;
         Ok(Self(MultiplexedConnection::new(ours, config.push_sender())))
+    }
+
+    /// This client's own handle behind it.
+    pub const fn as_client(&self) -> &crate::Client {
+        self.0.as_client()
     }
 
     /// As [`MultiplexedConnection::send_packed_command`].

@@ -8,7 +8,7 @@ use ::redis::{
 };
 use towline_client_proto::{Credentials, ProtocolChoice};
 
-use super::aio::{ConnectionManager, ConnectionManagerConfig, MultiplexedConnection, PubSub};
+use super::aio::{ConnectionManager, ConnectionManagerConfig, Monitor, MultiplexedConnection, PubSub};
 use super::blocking::Connection;
 use super::config::AsyncConnectionConfig;
 use super::error::redis_error;
@@ -240,6 +240,17 @@ impl Client {
     /// As [`crate::Client::open`].
     pub async fn get_async_pubsub(&self) -> RedisResult<PubSub> {
         PubSub::new(&connect(self.options.clone()).await?).await
+    }
+
+    /// The commands that the server is given.
+    ///
+    /// # Errors
+    /// As [`crate::Client::monitor`].
+    ///
+    /// # Cancel safety
+    /// As [`crate::Client::monitor`].
+    pub async fn get_async_monitor(&self) -> RedisResult<Monitor> {
+        Monitor::new(&connect(self.options.clone()).await?).await
     }
 
     /// A connection for programs without an async runtime.

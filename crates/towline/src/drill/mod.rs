@@ -8,6 +8,7 @@
 //!               │──> steps (what the client says of it)
 //!               └──> report, plot, progress
 //! conformance ─> the statements of the wire contract, on any server or client
+//! storm ─> fleets that connect all at once, in virtual time
 //! crash ─> a server's process that is killed, and what it has kept
 //! ```
 //!
@@ -33,6 +34,7 @@ mod report;
 mod script;
 mod stage;
 mod steps;
+mod storm;
 mod timeline;
 
 use std::process::ExitCode;
@@ -61,6 +63,14 @@ pub(crate) fn run(arguments: DrillArgs) -> ExitCode {
                 Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
             }
         }
+        DrillJob::Storm(args) => match args.plan() {
+            Err(error) => complain(&error, EXIT_USAGE),
+            Ok(plan) => match storm::execute(&args, &plan) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(EXIT_FAILURE),
+                Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
+            },
+        },
         DrillJob::Conformance(args) => match args.check() {
             Err(error) => complain(&error, EXIT_USAGE),
             Ok(()) => match conformance::execute(&args) {

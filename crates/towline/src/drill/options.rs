@@ -13,6 +13,7 @@ use super::conformance::ConformanceArgs;
 use super::crash::CrashArgs;
 use super::ledger::Mix;
 use super::script::Script;
+use super::storm::StormArgs;
 
 /// Seconds of a run with one script.
 const SECONDS_DEFAULT: f64 = 9.0;
@@ -40,6 +41,9 @@ pub(super) enum DrillJob {
     /// Check a server or a client against the wire contract of maintenance notifications, statement by statement; exit code
     /// 1 if one is broken, 3 if the server has none.
     Conformance(Box<ConformanceArgs>),
+    /// Let a fleet connect all at once, in virtual time, with the software of today and with ours; exit code 1 if ours broke
+    /// a promise.
+    Storm(Box<StormArgs>),
     /// Kill a server at random moments under load, start it again on its files, and compare what it has with what it
     /// promised; exit code 1 if anything is missing, partial or wrong.
     Crash(Box<CrashArgs>),

@@ -24,6 +24,7 @@
 //! [`Connections::handle_timeout`] at [`Connections::next_timeout`].
 
 mod config;
+mod error;
 mod inbound;
 mod line;
 mod outbound;
@@ -33,12 +34,13 @@ mod state;
 mod tests;
 
 pub use config::{ConnectConfig, ConnectConfigError};
+pub use error::{AcceptError, NoQueuePairs, WantError};
 pub use output::{ConnectCounters, ConnectSnapshot, DownCause, Output, Role};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use towline_admission::{
-    AdmissionQueue, Attempt as Passage, AttemptOutcome, Change, HeaderId, Headers, HeadersFull, JobId,
-    LimiterCore, QueueEvent, RequestId,
+    AdmissionQueue, Attempt as Passage, AttemptOutcome, Change, HeaderId, Headers, JobId, LimiterCore,
+    QueueEvent, RequestId,
 };
 use towline_sansio::{Instant, Prng};
 
@@ -48,32 +50,6 @@ use crate::wire::{Message, QUEUE_PAIRS_MAX};
 
 use line::{Dial, Line, Peer, Phase};
 use state::{count, fresh};
-
-/// Why a lane cannot be wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WantError {
-    /// The process is leaving. Not retryable.
-    #[error("this process is leaving")]
-    Leaving,
-    /// As many nodes have links as are allowed. Retryable when some are gone.
-    #[error("{peers} nodes are linked already, which is the limit")]
-    TooManyPeers {
-        /// How many.
-        peers: u32,
-    },
-    /// A lane beyond the configured number, no queue pairs, more of them than a HELLO carries, or a lane to this very node.
-    /// The caller's mistake.
-    #[error(
-        "no such lane: it must be within lanes_max, have 1 to {QUEUE_PAIRS_MAX} queue pairs and lead elsewhere"
-    )]
-    Invalid,
-}
-
-/// The driver could not make or activate queue pairs. A local fault: it says nothing of the peer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no queue pairs could be made")]
-pub struct NoQueuePairs;
 
 /// What a connection is good for.
 #[derive(Debug, Clone, Copy)]
@@ -207,15 +183,14 @@ impl Connections {
     /// Somebody dialled this process.
     ///
     /// # Errors
-    /// Too many say nothing; close it. The dialling side may retry after a backoff.
-    pub fn accepted(&mut self, now: Instant) -> Result<ConnId, HeadersFull> {
-        let header = match self.headers.accepted(now) {
-            Ok(header) => header,
-            Err(full) => {
-                self.counters.silent += 1;
-                return Err(full);
-            }
-        };
+    /// Too many are open or say nothing; close it. The dialling side may retry after a backoff.
+    pub fn accepted(&mut self, now: Instant) -> Result<ConnId, AcceptError> {
+        let open = count(self.conns.len());
+        if open >= self.config.connections_max {
+            self.counters.silent += 1;
+            return Err(AcceptError::TooMany { open });
+        }
+        let header = self.headers.accepted(now).inspect_err(|_| self.counters.silent += 1)?;
         let conn = self.conn_id();
         self.conns.insert(conn, Conn::Silent(header));
         Ok(conn)

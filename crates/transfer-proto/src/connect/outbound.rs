@@ -228,7 +228,7 @@ impl Connections {
         let nanos = u64::try_from(spread.as_nanos()).unwrap_or(u64::MAX);
         let jitter = Duration::from_nanos(self.prng.below(nanos.saturating_add(1)));
         self.line(key).ticket = ticket.map(Ticket::from_wire);
-        self.wait_until(key, now + retry_after + jitter);
+        self.wait_until(key, now + retry_after.min(self.config.appointment_max) + jitter);
     }
 
     pub(super) fn on_use_mine(&mut self, now: Instant, conn: ConnId, attempt: Attempt) {

@@ -469,6 +469,10 @@ impl Fabric {
         queue_pair.retries = 0;
         let mut done: Vec<Pending> = queue_pair.pending.drain(..=position).collect();
         let is_idle = queue_pair.pending.is_empty();
+        if is_idle {
+            // Most queue pairs of a large fabric are idle at any time.
+            queue_pair.pending = VecDeque::new();
+        }
         let last = done.pop().map(|pending| (pending.work.id, reply.data));
         for (id, data) in done.into_iter().map(|pending| (pending.work.id, Vec::new())).chain(last) {
             self.complete(card, Completion { qpn, id, status: Status::Done, data });

@@ -57,11 +57,10 @@ pub(super) enum Event {
     Wake { at: Index, life: u32 },
     Arrive { pipe: usize },
     Opened { pipe: usize },
-    Bytes { pipe: usize, end: usize, bytes: Box<[u8]> },
+    Bytes { pipe: usize, end: usize, bytes: Vec<u8> },
     Closed { pipe: usize, end: usize },
     Made { at: Index, life: u32, link: LinkId },
     Activated { at: Index, life: u32, link: LinkId, is_ok: bool },
-    Fabric,
 }
 
 /// Heap order is time, then the order of scheduling.
@@ -103,7 +102,6 @@ pub(super) fn words(at: Instant, event: &Event) -> [u64; 4] {
         Event::Closed { pipe, end } => (6, *pipe as u64, *end as u64),
         Event::Made { at, link, .. } => (7, *at as u64, link.0),
         Event::Activated { at, link, .. } => (8, *at as u64, link.0),
-        Event::Fabric => (9, 0, 0),
     };
     [at.nanos(), kind, a, b]
 }

@@ -106,7 +106,6 @@ pub(crate) struct Fleet {
     pipes: Vec<Pipe>,
     cut: BTreeSet<(Index, Index)>,
     pub(crate) fabric: Fabric,
-    fabric_wake: Option<Instant>,
     pub(crate) seen: Vec<(Instant, Seen)>,
     /// From HELLO to READY at initiators.
     pub(crate) round_trips: Vec<Duration>,
@@ -132,7 +131,6 @@ impl Fleet {
             pipes: Vec::new(),
             cut: BTreeSet::new(),
             fabric,
-            fabric_wake: None,
             seen: Vec::new(),
             round_trips: Vec::new(),
             wasted: 0,
@@ -140,6 +138,11 @@ impl Fleet {
             wakeups: 0,
             trace: Trace::new(),
         }
+    }
+
+    /// Makes room for so many processes: they are large, and would be moved as their number grows.
+    pub(crate) fn reserve(&mut self, processes: usize) {
+        self.machines.reserve_exact(processes);
     }
 
     /// One more process. Its name is its number and one, so that later ones go first where HELLOs cross.
@@ -182,14 +185,29 @@ impl Fleet {
 
     /// Runs until then, or until nothing is left to happen.
     pub(crate) fn run_until(&mut self, until: Instant) {
-        while self.events.peek().is_some_and(|Reverse(entry)| entry.at <= until) {
+        while self.next_at().is_some_and(|at| at <= until) {
             self.step();
         }
         self.now = self.now.max(until);
     }
 
-    /// The next event. False if there is none.
+    fn next_at(&self) -> Option<Instant> {
+        let event = self.events.peek().map(|Reverse(entry)| entry.at);
+        [event, self.fabric.next_timeout()].into_iter().flatten().min()
+    }
+
+    /// The next event. False if there is none. What the fabric does at the same time comes after it.
     pub(crate) fn step(&mut self) -> bool {
+        let event_at = self.events.peek().map(|Reverse(entry)| entry.at);
+        if let Some(at) = self.fabric.next_timeout()
+            && event_at.is_none_or(|event_at| at < event_at)
+        {
+            self.now = self.now.max(at);
+            self.trace.add([self.now.nanos(), 0, 0, 0]);
+            self.fabric.handle_timeout(self.now);
+            self.settle_fabric();
+            return true;
+        }
         let Some(Reverse(Entry { at, event, .. })) = self.events.pop() else { return false };
         self.now = at;
         self.trace.add(words(at, &event));
@@ -214,13 +232,6 @@ impl Fleet {
                 if self.machines[at].life == life && self.machines[at].is_up {
                     let result = if is_ok { Ok(()) } else { Err(crate::NoQueuePairs) };
                     self.tell(at, |connections, now| connections.activated(now, link, result));
-                }
-            }
-            // One for another time is void: an earlier one came before it.
-            Event::Fabric => {
-                if self.fabric_wake == Some(self.now) {
-                    self.fabric_wake = None;
-                    self.fabric.handle_timeout(self.now);
                 }
             }
         }
@@ -297,12 +308,18 @@ impl Fleet {
 
     fn on_wake(&mut self, at: Index, life: u32) {
         let machine = &mut self.machines[at];
+        // Of an earlier life, or one that came before this was set.
         if machine.life != life || machine.wake != Some(self.now) {
             return;
         }
         machine.wake = None;
-        self.wakeups += 1;
-        self.tell(at, Connections::handle_timeout);
+        if machine.connections.next_timeout().is_some_and(|next| next <= self.now) {
+            self.wakeups += 1;
+            self.tell(at, Connections::handle_timeout);
+        } else {
+            // What it was set for is done, and the next is later: a driver would have moved its timer.
+            self.drain(at);
+        }
     }
 
     fn on_arrive(&mut self, pipe: usize) {
@@ -360,15 +377,12 @@ impl Fleet {
         while let Some(output) = self.machines[at].connections.poll() {
             self.perform(at, output);
         }
-        // A driver sleeps until the next timeout and no other time. An event for another time is void.
+        // A timer that is set too early is moved when it fires: that is cheaper than setting it at every step.
         let machine = &mut self.machines[at];
-        let next = machine.connections.next_timeout().map(|next| next.max(self.now));
-        if machine.wake == next {
-            return;
-        }
-        let life = machine.life;
-        machine.wake = next;
-        if let Some(next) = next {
+        let Some(next) = machine.connections.next_timeout() else { return };
+        if machine.wake.is_none_or(|wake| wake > next) {
+            let (life, next) = (machine.life, next.max(self.now));
+            machine.wake = Some(next);
             self.schedule(next, Event::Wake { at, life });
         }
     }
@@ -435,7 +449,7 @@ impl Fleet {
         let Some((pipe, end)) = self.pipe_of(at, conn) else { return };
         let mut bytes = Vec::with_capacity(256);
         encode(message, &mut bytes);
-        self.transmit(pipe, 1 - end, Event::Bytes { pipe, end: 1 - end, bytes: bytes.into_boxed_slice() });
+        self.transmit(pipe, 1 - end, Event::Bytes { pipe, end: 1 - end, bytes });
     }
 
     /// Lets something arrive at an end of a pipe, unless the way is cut.
@@ -559,13 +573,6 @@ impl Fleet {
                 self.see(Seen::Broken { at, key });
                 self.tell(at, |connections, now| connections.failed(now, link));
             }
-        }
-        if let Some(next) = self.fabric.next_timeout()
-            && self.fabric_wake.is_none_or(|wake| wake > next)
-        {
-            let next = next.max(self.now);
-            self.fabric_wake = Some(next);
-            self.schedule(next, Event::Fabric);
         }
     }
 

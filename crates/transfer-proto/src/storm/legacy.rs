@@ -334,6 +334,7 @@ impl<'a> Model<'a> {
         Report {
             endpoints: self.endpoints.len(),
             connected: setup.count(),
+            made: self.goodput.made(),
             dead: self.endpoints.iter().filter(|endpoint| endpoint.state == State::Dead).count(),
             setup,
             round_trip: Times::new(self.round_trips),

@@ -69,6 +69,7 @@ impl<'a> Drill<'a> {
         };
         let mut fleet = Fleet::new(fleet_config);
         let nodes = scenario.nodes as usize;
+        fleet.reserve(nodes + 1);
         for _ in 0..=nodes {
             fleet.add(config, scenario.service, Guards::ALL);
         }
@@ -176,6 +177,7 @@ impl<'a> Drill<'a> {
         Report {
             endpoints: self.scenario.total(),
             connected: setup.len(),
+            made: self.goodput.made(),
             dead: 0,
             setup: Times::new(setup),
             rpcs: sum(|counters| counters.hellos),
@@ -196,8 +198,10 @@ fn config(scenario: &Scenario, workers: u32) -> ConnectConfig {
     let patience = scenario.patience.unwrap_or(ENDLESS);
     let base = ConnectConfig::ENGINE;
     let wait_max = if scenario.patience.is_some() { base.queue.wait_max } else { WAIT_OF_THE_PATIENT };
+    let service_guess = base.queue.service_guess.max(scenario.service.base());
     ConnectConfig {
-        queue: QueueConfig { workers, wait_max, ..base.queue },
+        // As whoever configures a queue is told: guess high.
+        queue: QueueConfig { workers, wait_max, service_guess, ..base.queue },
         dial_timeout: patience.min(base.dial_timeout),
         reply_timeout: patience,
         ..base

@@ -63,6 +63,8 @@ pub struct Report {
     pub endpoints: usize,
     /// Those that were connected at the end.
     pub connected: usize,
+    /// Times that an endpoint became connected, in all: more than there are endpoints where the target dies meanwhile.
+    pub made: u64,
     /// Those that were not, and were given up for good: part of the stuck ones.
     pub dead: usize,
     /// From when an endpoint was needed to when it was connected; of those that are, the last time that they became so.
@@ -103,9 +105,9 @@ impl Report {
         percent(self.dead, self.endpoints)
     }
 
-    /// Handshake requests for each endpoint that was connected; infinite if none was.
+    /// Handshake requests for each time that an endpoint became connected; infinite if none did.
     pub fn rpcs_per_connection(&self) -> f64 {
-        self.rpcs as f64 / self.connected as f64
+        self.rpcs as f64 / self.made as f64
     }
 
     /// When so many percent of the endpoints were connected for the first time.
@@ -125,6 +127,7 @@ fn percent(part: usize, whole: usize) -> f64 {
 pub(super) struct Goodput {
     steps: Vec<u32>,
     connected: u32,
+    made: u64,
 }
 
 impl Goodput {
@@ -139,11 +142,16 @@ impl Goodput {
     pub(super) fn up(&mut self, now: Instant) {
         self.reach(now);
         self.connected += 1;
+        self.made += 1;
     }
 
     pub(super) fn down(&mut self, now: Instant) {
         self.reach(now);
         self.connected -= 1;
+    }
+
+    pub(super) const fn made(&self) -> u64 {
+        self.made
     }
 
     pub(super) fn finish(mut self, now: Instant) -> Vec<u32> {

@@ -185,6 +185,8 @@ pub(super) struct Task {
     pub(super) again: VecDeque<Piece>,
     pub(super) outcome: Option<Outcome>,
     pub(super) was_posted: bool,
+    /// It has ended, and a slice of it is on the wire: when that becomes too long.
+    pub(super) quarantined_until: Option<Instant>,
     /// It stands in its peer's queue.
     pub(super) is_queued: bool,
 }
@@ -199,6 +201,7 @@ impl Task {
             again: VecDeque::new(),
             outcome: None,
             was_posted: false,
+            quarantined_until: None,
             is_queued: false,
         }
     }
@@ -206,6 +209,18 @@ impl Task {
     /// Whether there is something to put on the wire.
     pub(super) fn has_work(&self) -> bool {
         self.outcome.is_none() && (self.cut < self.request.length || !self.again.is_empty())
+    }
+
+    /// The next piece to put on the wire, which it counts as there; or that its turn is over: all of it is on the wire, or
+    /// it ended while it waited.
+    pub(super) fn take_turn(&mut self, slice: u64) -> Result<(Request, Piece), TurnOver> {
+        let piece = if self.outcome.is_none() { self.next_piece(slice) } else { None };
+        let Some(piece) = piece else {
+            return Err(TurnOver { was_queued: std::mem::take(&mut self.is_queued) });
+        };
+        self.in_flight += 1;
+        self.was_posted = true;
+        Ok((self.request, piece))
     }
 
     pub(super) fn buffers(&self) -> Buffers {
@@ -235,6 +250,13 @@ impl Task {
         self.cut += length;
         Some(piece)
     }
+}
+
+/// A task has nothing for the wire now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TurnOver {
+    /// It stood in its queue until now.
+    pub(super) was_queued: bool,
 }
 
 #[derive(Debug)]

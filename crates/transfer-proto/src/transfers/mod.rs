@@ -43,14 +43,17 @@ use towline_sansio::Instant;
 use crate::guards::Guards;
 use crate::identity::{LinkId, NodeId};
 
-use batch::{Batch, Flight, Piece, Task};
+use batch::{Batch, Flight, Piece, Task, TurnOver};
 use places::Places;
 use rate::Shares;
 
 #[derive(Debug, Default)]
 struct Peer {
     link: Option<LinkId>,
+    /// Tasks with work, in order. One that ends while it waits stays here until its turn, or until most are such.
     queues: [VecDeque<TaskId>; 3],
+    /// Of `queues`, those that have not ended.
+    live: [usize; 3],
     in_flight: u32,
     is_wanted: bool,
     /// It stands in the round of this class.
@@ -59,7 +62,7 @@ struct Peer {
 
 impl Peer {
     fn is_empty(&self) -> bool {
-        self.queues.iter().all(VecDeque::is_empty)
+        self.live == [0; 3]
     }
 }
 
@@ -273,6 +276,7 @@ impl Transfers {
             }
         } else {
             self.maybe_drained(id);
+            self.maybe_unwanted(peer);
         }
         self.join_rounds(peer);
         true
@@ -343,22 +347,17 @@ impl Transfers {
             let entry = self.peers.get_mut(&peer)?;
             let id = *entry.queues[class.index()].front()?;
             let slice = self.config.slice;
-            let task = self.task_mut(id);
-            // Ended, or all of it on the wire: not this task's turn any more.
-            let Some((task, piece)) = task.and_then(|task| {
-                let piece = if task.outcome.is_none() { task.next_piece(slice) } else { None };
-                if piece.is_none() {
-                    task.is_queued = false;
+            match self.task_mut(id).map(|task| task.take_turn(slice)) {
+                Some(Ok((request, piece))) => {
+                    return Some(self.put_on_the_wire(now, id, &request, piece, link));
                 }
-                Some((task, piece?))
-            }) else {
-                self.peers.get_mut(&peer)?.queues[class.index()].pop_front();
-                continue;
-            };
-            task.in_flight += 1;
-            task.was_posted = true;
-            let request = task.request;
-            return Some(self.put_on_the_wire(now, id, &request, piece, link));
+                over => {
+                    let was_live = matches!(over, Some(Err(TurnOver { was_queued: true })));
+                    let entry = self.peers.get_mut(&peer)?;
+                    entry.queues[class.index()].pop_front();
+                    entry.live[class.index()] -= usize::from(was_live);
+                }
+            }
         }
     }
 
@@ -411,7 +410,9 @@ impl Transfers {
         }
         task.is_queued = true;
         let (peer, class) = (task.request.peer, task.request.class);
-        self.peers.entry(peer).or_default().queues[class.index()].push_back(id);
+        let entry = self.peers.entry(peer).or_default();
+        entry.queues[class.index()].push_back(id);
+        entry.live[class.index()] += 1;
         self.tell_wanted(peer);
         self.join_rounds(peer);
     }
@@ -438,7 +439,7 @@ impl Transfers {
 
     fn tell_wanted(&mut self, peer: NodeId) {
         let Some(entry) = self.peers.get_mut(&peer) else { return };
-        let waiting = Class::ALL.into_iter().find(|class| !entry.queues[class.index()].is_empty());
+        let waiting = Class::ALL.into_iter().find(|class| entry.live[class.index()] > 0);
         if let (Some(class), false) = (waiting, entry.is_wanted) {
             entry.is_wanted = true;
             self.events.push_back(Event::Want { peer, class });
@@ -453,7 +454,6 @@ impl Transfers {
         task.again.clear();
         let (peer, deadline) = (task.request.peer, task.request.deadline);
         let buffers = if is_strict { task.buffers() } else { Buffers::Drained };
-        let in_flight = task.in_flight;
         self.deadlines.remove(&(deadline, id));
         let batch = self.batch_mut(id.batch).expect("invariant: a task is found in its batch");
         batch.open -= 1;
@@ -462,32 +462,46 @@ impl Transfers {
         }
         if buffers == Buffers::Quarantined {
             batch.lent += 1;
-            self.quarantine.insert((now + self.config.quarantine_max, id));
+            let until = now + self.config.quarantine_max;
+            self.quarantine.insert((until, id));
+            if let Some(task) = self.task_mut(id) {
+                task.quarantined_until = Some(until);
+            }
         }
         self.events.push_back(Event::Ended { task: id, outcome, buffers });
         self.maybe_done(id.batch);
-        if in_flight == 0 {
-            self.leave_queue(peer, id);
-        }
+        self.leave_queue(peer, id);
         true
     }
 
-    /// A task that ended before it was ever posted does not stay in a queue that nobody serves.
+    /// A task that has ended needs no turn and no link any more.
     fn leave_queue(&mut self, peer: NodeId, id: TaskId) {
         let Some(task) = self.task_mut(id) else { return };
-        let (was_queued, class) = (std::mem::take(&mut task.is_queued), task.request.class);
+        let (was_queued, class) = (std::mem::take(&mut task.is_queued), task.request.class.index());
         let Some(entry) = self.peers.get_mut(&peer) else { return };
         if was_queued {
-            let queue = &mut entry.queues[class.index()];
-            if queue.front() == Some(&id) {
-                queue.pop_front();
-            } else if let Some(position) = queue.iter().position(|queued| *queued == id) {
-                queue.remove(position);
+            entry.live[class] -= 1;
+            // Swept when half of them have ended: a sweep is paid for by those that ended since the last.
+            if entry.queues[class].len() > 2 * entry.live[class] {
+                let mut queue = std::mem::take(&mut entry.queues[class]);
+                queue.retain(|queued| self.task(*queued).is_some_and(|task| task.is_queued));
+                if let Some(entry) = self.peers.get_mut(&peer) {
+                    entry.queues[class] = queue;
+                }
             }
         }
+        self.maybe_unwanted(peer);
+    }
+
+    /// A peer without work and without a link needs none.
+    fn maybe_unwanted(&mut self, peer: NodeId) {
+        let Some(entry) = self.peers.get_mut(&peer) else { return };
         if entry.is_empty() && entry.in_flight == 0 && entry.link.is_none() && entry.is_wanted {
-            self.peers.remove(&peer);
-            self.rounds.iter_mut().for_each(|round| round.retain(|other| *other != peer));
+            entry.is_wanted = false;
+            // One that stands in a round is forgotten there.
+            if entry.is_in_round == [false; 3] {
+                self.peers.remove(&peer);
+            }
             self.events.push_back(Event::Unwant { peer });
         }
     }
@@ -497,8 +511,9 @@ impl Transfers {
         if task.in_flight > 0 || !self.guards.quarantine {
             return;
         }
-        // The moment of its quarantine is not remembered in the task; few are quarantined at a time.
-        self.quarantine.retain(|(_, quarantined)| *quarantined != id);
+        if let Some(until) = task.quarantined_until {
+            self.quarantine.remove(&(until, id));
+        }
         self.events.push_back(Event::Drained { task: id });
         if let Some(batch) = self.batch_mut(id.batch) {
             batch.lent -= 1;

@@ -175,7 +175,8 @@ fn memory_is_quarantined_until_the_last_slice_is_back() {
         finish(&mut transfers, &sent, WireEnd::Flushed);
         let drained = events(&mut transfers);
         assert_eq!(drained.iter().filter(|event| matches!(event, Event::Drained { .. })).count(), 2);
-        assert_eq!(drained.last(), Some(&Event::BatchDone { batch, is_complete: false }));
+        assert!(drained.contains(&Event::BatchDone { batch, is_complete: false }));
+        assert_eq!(drained.last(), Some(&Event::Unwant { peer: PEER }), "nobody needs the link any more");
         assert_eq!(posts(&mut transfers, at), [], "what has ended is not sent again");
         assert_eq!(transfers.free(batch), Ok(()));
     }
@@ -191,6 +192,32 @@ fn a_deadline_ends_a_wait_and_takes_the_wish_for_a_link_back() {
     let done = Event::BatchDone { batch, is_complete: false };
     assert_eq!(events(&mut transfers), [ended, done, Event::Unwant { peer: PEER }]);
     assert_eq!(transfers.next_timeout(START), None);
+}
+
+#[test]
+fn a_hundred_thousand_tasks_that_end_while_they_wait_leave_nothing_behind() {
+    let mut transfers = transfers();
+    let mut batches = Vec::new();
+    for round in 0..100_u32 {
+        let deadline = START + SECOND * (round + 1);
+        let many = vec![Request { deadline, ..request(1) }; 1_000];
+        batches.push(transfers.submit(START, &many, None).unwrap());
+    }
+    // In any order: the last first.
+    for batch in batches.iter().rev().take(50) {
+        (0..1_000).for_each(|index| assert!(transfers.cancel(START, TaskId { batch: *batch, index })));
+    }
+    transfers.handle_timeout(START + SECOND * 100);
+    assert_eq!(events(&mut transfers).last(), Some(&Event::Unwant { peer: PEER }));
+    batches.into_iter().for_each(|batch| transfers.free(batch).unwrap());
+    assert_eq!((transfers.load(), transfers.peers.len(), transfers.next_timeout(START)), ((0, 0), 0, None));
+    // And a peer with a link keeps nothing but the link.
+    transfers.link_up(PEER, LINK);
+    let many = vec![request(1); 1_000];
+    let batch = transfers.submit(START, &many, None).unwrap();
+    (0..1_000).for_each(|index| assert!(transfers.cancel(START, TaskId { batch, index })));
+    assert!(transfers.peers[&PEER].queues.iter().all(VecDeque::is_empty));
+    assert_eq!(posts(&mut transfers, START), []);
 }
 
 #[test]

@@ -222,3 +222,13 @@ fn a_lane_that_cannot_be_is_refused() {
     }
     assert_eq!(solo.outputs(), []);
 }
+
+#[test]
+fn an_appointment_that_is_too_late_is_not_waited_for() {
+    let mut solo = Solo::new();
+    let (conn, hello) = solo.ask(HIGH);
+    let busy = Message::Busy { attempt: hello.attempt, retry_after: Duration::MAX, ticket: None };
+    solo.process.received(solo.now, conn, busy);
+    let at = solo.process.next_timeout().unwrap().since(solo.now);
+    assert!(at <= ConnectConfig::ENGINE.appointment_max + 20 * MS, "{at:?}");
+}

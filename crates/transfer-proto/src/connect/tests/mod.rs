@@ -215,6 +215,8 @@ fn numbers_that_would_wait_for_ever_are_refused() {
         ConnectConfig { reply_timeout: zero, ..base },
         ConnectConfig { confirm_timeout: zero, ..base },
         ConnectConfig { yield_timeout: zero, ..base },
+        ConnectConfig { appointment_max: zero, ..base },
+        ConnectConfig { connections_max: 0, ..base },
         ConnectConfig { peers_max: 0, ..base },
         ConnectConfig { lanes_max: 0, ..base },
         ConnectConfig {

@@ -238,3 +238,17 @@ fn a_process_that_leaves_ends_everything_at_once() {
     solo.hear(solo.hello(LOW, 1, 2));
     assert_eq!(rejected(&solo.outputs()), Some(RejectReason::Leaving));
 }
+
+#[test]
+fn connections_are_bounded_and_each_bound_has_its_name() {
+    let headers = towline_admission::HeadersConfig { count_max: 2, ..ConnectConfig::ENGINE.headers };
+    let mut solo =
+        Solo::with(ConnectConfig { headers, connections_max: 3, ..ConnectConfig::ENGINE }, Guards::ALL);
+    solo.link(solo.hello(LOW, 1, 1));
+    solo.process.accepted(solo.now).unwrap();
+    let last = solo.process.accepted(solo.now).unwrap();
+    assert_eq!(solo.process.accepted(solo.now), Err(AcceptError::TooMany { open: 3 }));
+    solo.process.closed(solo.now, last);
+    solo.hear(solo.hello(LOW, 1, 1));
+    assert!(solo.process.accepted(solo.now).is_err());
+}

@@ -164,6 +164,7 @@ fn one_hello_for_all_rails_is_less_work_again() {
 #[test]
 fn ours_comes_back_after_the_target_was_away_slow_or_hard_to_reach() {
     let e = is_whole("E", "ours");
+    assert!(e.rpcs_per_connection() <= 2.1, "{}", e.rpcs_per_connection());
     let back = e.settled_at.since(Instant::ZERO);
     assert!(
         back <= 38_500 * MS,

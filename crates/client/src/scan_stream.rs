@@ -1,6 +1,6 @@
 //! Streams over what `SCAN` and its relatives find.
 //!
-//! Owns [`Scan`]: the cursor, one page at a time, and the memory of at most one page. Does **not** own the guarantee,
+//! Owns [`ScanStream`]: the cursor, one page at a time, and the memory of at most one page. Does **not** own the guarantee,
 //! which is the server's: an element that is there from the beginning to the end is seen, at least once; others may be.
 
 use std::collections::VecDeque;
@@ -25,7 +25,7 @@ type Page<T> = Result<(Bytes, Vec<T>), Error>;
 /// The options are set before the first poll; later they are without effect. After an error the next poll tries the
 /// same page again, so that nothing is left out; a reader who does not want that stops.
 #[must_use = "nothing is scanned until it is polled"]
-pub struct Scan<T> {
+pub struct ScanStream<T> {
     client: Client,
     /// The command up to the cursor.
     head: Cmd,
@@ -54,31 +54,31 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn scan_keys<T: FromReply + Send + 'static>(&self) -> Scan<T> {
-        Scan::new(self, cmd("SCAN"))
+    pub fn scan_keys<T: FromReply + Send + 'static>(&self) -> ScanStream<T> {
+        ScanStream::new(self, cmd("SCAN"))
     }
 
     /// Every member of a set (`SSCAN`).
-    pub fn scan_set<T: FromReply + Send + 'static>(&self, key: impl ToArgs) -> Scan<T> {
-        Scan::new(self, cmd("SSCAN").arg(key))
+    pub fn scan_set<T: FromReply + Send + 'static>(&self, key: impl ToArgs) -> ScanStream<T> {
+        ScanStream::new(self, cmd("SSCAN").arg(key))
     }
 
     /// Every field of a hash with its value (`HSCAN`).
-    pub fn scan_hash<F, V>(&self, key: impl ToArgs) -> Scan<(F, V)>
+    pub fn scan_hash<F, V>(&self, key: impl ToArgs) -> ScanStream<(F, V)>
     where
         F: FromReply + Send + 'static,
         V: FromReply + Send + 'static,
     {
-        Scan::new(self, cmd("HSCAN").arg(key))
+        ScanStream::new(self, cmd("HSCAN").arg(key))
     }
 
     /// Every member of a sorted set with its score (`ZSCAN`).
-    pub fn scan_sorted_set<T: FromReply + Send + 'static>(&self, key: impl ToArgs) -> Scan<(T, f64)> {
-        Scan::new(self, cmd("ZSCAN").arg(key))
+    pub fn scan_sorted_set<T: FromReply + Send + 'static>(&self, key: impl ToArgs) -> ScanStream<(T, f64)> {
+        ScanStream::new(self, cmd("ZSCAN").arg(key))
     }
 }
 
-impl<T: FromReply + Send + 'static> Scan<T> {
+impl<T: FromReply + Send + 'static> ScanStream<T> {
     fn new(client: &Client, head: Cmd) -> Self {
         let place = Place::At(Bytes::from_static(b"0"));
         Self { client: client.clone(), head, options: Args::default(), place, page: VecDeque::new() }
@@ -125,9 +125,9 @@ impl<T: FromReply + Send + 'static> Scan<T> {
 }
 
 /// No part of it is pinned: what has to be is in a box.
-impl<T> Unpin for Scan<T> {}
+impl<T> Unpin for ScanStream<T> {}
 
-impl<T: FromReply + Send + 'static> Stream for Scan<T> {
+impl<T: FromReply + Send + 'static> Stream for ScanStream<T> {
     type Item = Result<T, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -159,9 +159,9 @@ impl<T: FromReply + Send + 'static> Stream for Scan<T> {
     }
 }
 
-impl<T> fmt::Debug for Scan<T> {
+impl<T> fmt::Debug for ScanStream<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Scan")
+        f.debug_struct("ScanStream")
             .field("head", &self.head)
             .field("page_len", &self.page.len())
             .finish_non_exhaustive()
