@@ -42,27 +42,50 @@ fn redis_keeps_what_it_answered() {
     assert_eq!(report["missing"], 0, "{report:#}");
 }
 
+#[test]
+fn our_server_keeps_what_it_answered() {
+    let (report, code) = crash(&["--runs", "10", "--workers", "2"]);
+    assert_kept(&report, code, 10);
+    assert_eq!(report["missing"], 0, "{report:#}");
+}
+
+#[test]
+fn our_server_loses_a_second_at_most() {
+    let (report, code) = crash(&["--appendfsync", "everysec", "--runs", "3", "--workers", "2"]);
+    assert_kept(&report, code, 3);
+    assert!(report["oldest_missing_ms"].as_f64().unwrap_or(0.0) <= 1000.0, "{report:#}");
+}
+
 /// Redis 7.0 and 8.2 fail this: of a transaction that is torn in the middle of a command, they leave the first commands in the log
 /// with an open MULTI, which swallows what is written afterwards.
 #[test]
-fn a_torn_log_is_no_mixture() {
-    let (report, code) = crash(&["--server", &program(Peer::Valkey91), "--runs", "4", "--tear", "20000"]);
+fn our_torn_log_is_no_mixture() {
+    let (report, code) = crash(&["--runs", "4", "--tear", "20000", "--workers", "2"]);
     assert_kept(&report, code, 4);
     assert!(report["missing"].as_u64().unwrap() > 0, "nothing was torn: {report:#}");
 }
 
 #[test]
+fn our_snapshots_are_one_moment() {
+    let (report, code) = crash(&["--runs", "4", "--snapshots", "--workers", "2"]);
+    assert_kept(&report, code, 4);
+}
+
+#[test]
 fn a_server_without_a_log_is_found_out() {
-    let directory = tempfile::tempdir().unwrap();
-    let files = directory.path().to_str().unwrap();
-    let control = ["--runs", "2", "--keep", "--dir", files, "--", "--appendonly", "no"];
-    let (report, code) = crash(&[&["--server", &program(Peer::Redis70)], &control[..]].concat());
-    assert_eq!(code, Some(1));
-    assert!(report["lost"].as_u64().unwrap() > 100, "{report:#}");
-    assert_eq!(report["runs"], 1, "--keep ends the drill at the first violation: {report:#}");
-    let line = report["violations"][0].as_str().unwrap();
-    assert!(line.starts_with("run 1, seed 1: lost: client 0: ") && !line.contains('\n'), "{line}");
-    assert!(directory.path().join("before-start").is_dir(), "{report:#}");
+    let redis = program(Peer::Redis70);
+    for server in [&["--server", redis.as_str()][..], &[]] {
+        let directory = tempfile::tempdir().unwrap();
+        let files = directory.path().to_str().unwrap();
+        let control = ["--runs", "2", "--keep", "--dir", files, "--", "--appendonly", "no"];
+        let (report, code) = crash(&[server, &control[..]].concat());
+        assert_eq!(code, Some(1));
+        assert!(report["lost"].as_u64().unwrap() > 100, "{report:#}");
+        assert_eq!(report["runs"], 1, "--keep ends the drill at the first violation: {report:#}");
+        let line = report["violations"][0].as_str().unwrap();
+        assert!(line.starts_with("run 1, seed 1: lost: client 0: ") && !line.contains('\n'), "{line}");
+        assert!(directory.path().join("before-start").is_dir(), "{report:#}");
+    }
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Connections {
         }
     }
 
-    pub(super) fn on_confirm(&mut self, _now: Instant, conn: ConnId, attempt: Attempt, nonce: u64) {
+    pub(super) fn on_confirm(&mut self, conn: ConnId, attempt: Attempt, nonce: u64) {
         let Some(Conn::Of(key)) = self.conns.get(&conn).copied() else { return };
         if let Phase::Prepared { conn: own, link, nonce: expected, welcome, .. } = &self.line(key).phase
             && *own == conn

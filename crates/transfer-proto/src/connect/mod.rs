@@ -219,7 +219,7 @@ impl Connections {
                 }
                 Message::UseMine { attempt } => self.on_use_mine(now, conn, attempt),
                 Message::Reject { attempt, reason } => self.on_reject(now, conn, attempt, reason),
-                Message::Confirm { attempt, nonce } => self.on_confirm(now, conn, attempt, nonce),
+                Message::Confirm { attempt, nonce } => self.on_confirm(conn, attempt, nonce),
                 Message::Bye { from } => self.on_bye(now, from),
             }
         }

@@ -1,5 +1,8 @@
 //! What happens to a [`super::fleet::Fleet`], and what its processes are told.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use towline_sansio::Instant;
 
 use crate::connect::{DownCause, Role};
@@ -63,31 +66,35 @@ pub(super) enum Event {
     Activated { at: Index, life: u32, link: LinkId, is_ok: bool },
 }
 
-/// Heap order is time, then the order of scheduling.
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) at: Instant,
-    pub(super) number: u64,
-    pub(super) event: Event,
+/// What is to happen, by time and then by the order of scheduling.
+#[derive(Debug, Default)]
+pub(super) struct EventQueue {
+    /// Time, number, place: small, because a heap moves its entries about.
+    heap: BinaryHeap<Reverse<(Instant, u64, u32)>>,
+    places: Vec<Option<Event>>,
+    free: Vec<u32>,
+    numbers: u64,
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
+impl EventQueue {
+    pub(super) fn push(&mut self, at: Instant, event: Event) {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            u32::try_from(self.places.len() - 1).expect("invariant: fewer events than 2^32 fit memory")
+        });
+        self.places[place as usize] = Some(event);
+        self.numbers += 1;
+        self.heap.push(Reverse((at, self.numbers, place)));
     }
-}
 
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, ..))| *at)
     }
-}
 
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
+    pub(super) fn pop(&mut self) -> Option<(Instant, Event)> {
+        let Reverse((at, _, place)) = self.heap.pop()?;
+        self.free.push(place);
+        Some((at, self.places[place as usize].take()?))
     }
 }
 

@@ -6,8 +6,7 @@
 //! Each link that comes up is tried: both ends post an empty write on its first queue pair as soon as they may. A link whose
 //! write fails is reported to its process as a failed queue pair, and counted.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use towline_sansio::{Instant, Prng};
@@ -18,7 +17,7 @@ use crate::guards::Guards;
 use crate::identity::{ConnId, Incarnation, LinkId, LinkKey, NodeId, Process, Psn, Qpn, QueuePair};
 use crate::wire::{Frame, Message, encode};
 
-use super::event::{Entry, Event, Happening, Index, Seen, words};
+use super::event::{Event, EventQueue, Happening, Index, Seen, words};
 use super::report::Trace;
 use super::scenario::Service;
 
@@ -99,8 +98,7 @@ pub(crate) struct Fleet {
     config: FleetConfig,
     pub(crate) now: Instant,
     prng: Prng,
-    events: BinaryHeap<Reverse<Entry>>,
-    next_event: u64,
+    events: EventQueue,
     machines: Vec<Machine>,
     by_node: std::collections::BTreeMap<NodeId, Index>,
     pipes: Vec<Pipe>,
@@ -124,8 +122,7 @@ impl Fleet {
             config,
             now: Instant::ZERO,
             prng,
-            events: BinaryHeap::new(),
-            next_event: 0,
+            events: EventQueue::default(),
             machines: Vec::new(),
             by_node: std::collections::BTreeMap::new(),
             pipes: Vec::new(),
@@ -192,13 +189,12 @@ impl Fleet {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        let event = self.events.peek().map(|Reverse(entry)| entry.at);
-        [event, self.fabric.next_timeout()].into_iter().flatten().min()
+        [self.events.next_at(), self.fabric.next_timeout()].into_iter().flatten().min()
     }
 
     /// The next event. False if there is none. What the fabric does at the same time comes after it.
     pub(crate) fn step(&mut self) -> bool {
-        let event_at = self.events.peek().map(|Reverse(entry)| entry.at);
+        let event_at = self.events.next_at();
         if let Some(at) = self.fabric.next_timeout()
             && event_at.is_none_or(|event_at| at < event_at)
         {
@@ -208,7 +204,7 @@ impl Fleet {
             self.settle_fabric();
             return true;
         }
-        let Some(Reverse(Entry { at, event, .. })) = self.events.pop() else { return false };
+        let Some((at, event)) = self.events.pop() else { return false };
         self.now = at;
         self.trace.add(words(at, &event));
         match event {
@@ -577,8 +573,7 @@ impl Fleet {
     }
 
     fn schedule(&mut self, at: Instant, event: Event) {
-        self.next_event += 1;
-        self.events.push(Reverse(Entry { at, number: self.next_event, event }));
+        self.events.push(at, event);
     }
 }
 
