@@ -120,7 +120,7 @@ fn mark(shared: &Shared) -> Vec<u8> {
 
 /// Sends the snapshot to a client that must know its length first.
 fn send_by_file(shared: &Shared, feed: &Feed, snapshot: SlotStream, pipe: &mut Pipe<'_>) -> Result<(), End> {
-    let name = format!("temp-sync-{}-{}.rdb", std::process::id(), feed.client.id);
+    let name = format!("temp-{}-sync-{}.rdb", std::process::id(), feed.client.id);
     let path = PathBuf::from(&shared.config().dir).join(name);
     let disk = &shared.persistence.disk;
     let mut file = match disk.create(&path) {

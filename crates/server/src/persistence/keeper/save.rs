@@ -85,6 +85,7 @@ impl SaveJob {
         let (config, disk) = (shared.config(), &*shared.persistence.disk);
         let directory = PathBuf::from(&config.dir);
         shared.persistence.lock_directory(&directory)?;
+        remove_leftovers(disk, &directory);
         let from = directory.join(temp_name(std::process::id()));
         let to = directory.join(&config.dbfilename);
         let file = disk.create(&from).map_err(|source| {
@@ -152,11 +153,17 @@ fn temp_name(pid: u32) -> String {
 
 /// Removes what processes left that died while they saved. The caller has the directory's lock.
 pub(super) fn remove_leftovers(disk: &dyn Disk, directory: &Path) {
+    let ours = std::process::id();
+    let pid_of = |text: &str| text.parse::<u32>().ok().filter(|pid| pid.to_string() == text);
     let is_dead = |name: &str| {
-        let pid = name.strip_prefix("temp-").and_then(|rest| rest.strip_suffix(".rdb"));
-        let pid = pid.and_then(|pid| pid.parse::<u32>().ok()).filter(|&pid| temp_name(pid) == name);
-        // A Redis that works in the same directory may be saving at this moment.
-        pid.is_some_and(|pid| pid == std::process::id() || !is_alive(pid))
+        let Some(rest) = name.strip_prefix("temp-").and_then(|rest| rest.strip_suffix(".rdb")) else {
+            return false;
+        };
+        // A Redis that works in the same directory may be saving at this moment, and a feed of ours may be sending.
+        match rest.split_once("-sync-") {
+            Some((pid, _)) => pid.parse().is_ok_and(|pid| pid != ours && !is_alive(pid)),
+            None => pid_of(rest).is_some_and(|pid| pid == ours || !is_alive(pid)),
+        }
     };
     let Ok(entries) = disk.list(directory) else { return };
     for entry in entries.iter().filter(|entry| is_dead(&entry.name)) {

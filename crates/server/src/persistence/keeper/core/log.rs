@@ -79,7 +79,8 @@ impl Core {
         let config = self.shared.config();
         let places = Places::of(&config);
         self.log.manifest = loaded.manifest;
-        self.keeper().status().rewrite_base_bytes = loaded.log_bytes;
+        // Growth counts from the base, not from this start: a server that is killed often would never rewrite.
+        self.keeper().status().rewrite_base_bytes = loaded.base_bytes;
         if let Some((name, bytes)) = loaded.append_to {
             let path = places.log.join(&name);
             let failed = |source| LoadError::io("append to", &path, source);
