@@ -41,8 +41,7 @@ pub(crate) async fn run(desk: Rc<RefCell<Desk>>) {
     let mut last_idle_ms = 0;
     loop {
         for _ in 0..EVICTION_TURNS {
-            // What is loaded is neither evicted nor expired before all of it is there: a log's next command may need it.
-            if desk.borrow().local.shared.persistence.gate.is_loading() {
+            if desk.borrow().local.shared.persistence.is_loading() {
                 break;
             }
             let has_more = memory::tick(&mut desk.borrow_mut().local, unix_ms());
@@ -98,7 +97,7 @@ fn ticks_from_now(period: Duration) -> tokio::time::Interval {
 
 /// Removes expired keys for one turn; `true` when none is left.
 fn expire(local: &mut Local, turn: Duration) -> bool {
-    if !local.shared.active_expire.load(Ordering::Relaxed) || local.shared.persistence.gate.is_loading() {
+    if !local.shared.active_expire.load(Ordering::Relaxed) || local.shared.persistence.is_loading() {
         return true;
     }
     let (now_ms, started) = (unix_ms(), Instant::now());

@@ -37,6 +37,11 @@ impl Pause {
         }
     }
 
+    /// What is in force, to be put in force again by [`Pause::begin`].
+    pub(crate) fn state(&self) -> (u64, bool) {
+        (self.until_ms.load(Ordering::Acquire), self.all.load(Ordering::Acquire))
+    }
+
     /// Ends the pause. Whoever waits is to be woken by the caller.
     pub(crate) fn end(&self) {
         self.until_ms.store(0, Ordering::Release);

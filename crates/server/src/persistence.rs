@@ -26,6 +26,7 @@ use held::Releases;
 use keeper::Keeper;
 use loading::{LoadError, Status};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What the server's parts share; see the module's description.
@@ -55,6 +56,11 @@ impl Persistence {
     /// Keeps the lock of this directory until the server ends or goes to another one.
     pub(crate) fn keep_lock(&self, dir: &Path, lock: Box<dyn DiskLock>) {
         *self.lock.lock().unwrap_or_else(PoisonError::into_inner) = Some((dir.to_owned(), lock));
+    }
+
+    /// Whether keys are being loaded: none is evicted or expires before all are there, as a log's next command may need it.
+    pub(crate) fn is_loading(&self) -> bool {
+        self.gate.is_loading() || self.loading.is_reloading.load(Ordering::Acquire)
     }
 
     /// Locks `dir` against other servers, if that was not done before: called by whoever is about to write there. The lock of

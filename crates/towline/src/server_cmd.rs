@@ -114,7 +114,13 @@ fn serve(config: Config) -> anyhow::Result<()> {
             }
         }
     });
-    waiter.join().map_err(|_| anyhow::anyhow!("the server's threads panicked"))??;
+    let result = waiter.join().map_err(|_| anyhow::anyhow!("the server's threads panicked"))?;
+    if let Err(error) = &result
+        && !log.is_standard_error()
+    {
+        tracing::error!("{error}");
+    }
+    result?;
     tracing::info!("stopped");
     Ok(())
 }

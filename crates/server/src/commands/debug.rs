@@ -7,6 +7,8 @@ use super::acl::random_hex;
 use super::config::{allows, help};
 use super::dump;
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, walk};
+use crate::persistence::keeper::Errand;
+use crate::persistence::loading::{ReloadFrom, ReloadOptions};
 use digest::Digest;
 use std::fmt::Write as _;
 use std::sync::atomic::Ordering;
@@ -22,8 +24,6 @@ const NOT_ALLOWED: CommandError = CommandError::Text(
     "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", you can run it from a local \
      connection, otherwise you need to set this option in the configuration file, and then restart the server.",
 );
-const NO_PERSISTENCE: CommandError =
-    CommandError::Text("ERR this DEBUG subcommand is not possible: persistence is not there yet");
 const NO_CRASH: CommandError = CommandError::Text(
     "ERR this DEBUG subcommand is not supported: the server does not crash or restart on request",
 );
@@ -70,7 +70,8 @@ fn debug(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             3,
         )
         | (b"REPLYBUFFER", 4) => ok(ctx),
-        (b"RELOAD" | b"LOADAOF", _) => Err(NO_PERSISTENCE),
+        (b"RELOAD", _) => reload(ctx, args),
+        (b"LOADAOF", 2) => ask_reload(ctx, ReloadFrom::Log, args),
         (b"SEGFAULT" | b"PANIC" | b"ASSERT" | b"OOM" | b"RESTART" | b"CRASH-AND-RECOVER" | b"LEAK", _) => {
             Err(NO_CRASH)
         }
@@ -98,6 +99,31 @@ fn needs_data(word: &[u8]) -> bool {
         b"CHANGE-REPL-ID",
     ];
     WITH_DATA.contains(&word)
+}
+
+/// `DEBUG RELOAD [NOSAVE] [NOFLUSH] [MERGE]`
+fn reload(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    const USAGE: CommandError =
+        CommandError::Text("ERR DEBUG RELOAD only supports the MERGE, NOFLUSH and NOSAVE options.");
+    for index in 2..args.len() {
+        if !["MERGE", "NOFLUSH", "NOSAVE"].iter().any(|word| args.is(index, word)) {
+            return Err(USAGE);
+        }
+    }
+    ask_reload(ctx, ReloadFrom::Snapshot, args)
+}
+
+/// The client waits until the data set is loaded again; the commands of all others are held back meanwhile.
+fn ask_reload(ctx: &mut Ctx<'_>, from: ReloadFrom, args: Args<'_>) -> CommandResult {
+    if ctx.session().is_in_exec {
+        return Err(CommandError::Text("ERR The data set cannot be loaded again inside MULTI"));
+    }
+    let has = |word: &str| (2..args.len()).any(|index| args.is(index, word));
+    let merges = has("MERGE");
+    let saves = from == ReloadFrom::Snapshot && !has("NOSAVE");
+    let options = ReloadOptions { from, saves, flushes: !has("NOFLUSH"), merges };
+    ctx.wait_for(Errand::Reload(options));
+    Ok(())
 }
 
 fn ok(ctx: &mut Ctx<'_>) -> CommandResult {
@@ -312,6 +338,8 @@ fn help_lines(ctx: &mut Ctx<'_>) -> CommandResult {
             "    Show the size of a value's table.",
             "LISTPACK <key>",
             "    Show the size of a value that is one packed sequence.",
+            "LOADAOF",
+            "    Load the log again.",
             "LOG <text>",
             "    Write a text to the log.",
             "OBJECT <key>",
@@ -321,6 +349,9 @@ fn help_lines(ctx: &mut Ctx<'_>) -> CommandResult {
             "PROTOCOL <type>",
             "    Answer with a sample of a protocol type: string, integer, double, bignum, null, array, set,",
             "    map, attrib, push, verbatim, true, false.",
+            "RELOAD [MERGE] [NOFLUSH] [NOSAVE]",
+            "    Save a snapshot and load it again; MERGE replaces keys that are there, NOFLUSH does not empty the",
+            "    databases before, NOSAVE loads the snapshot that is there.",
             "SET-ACTIVE-EXPIRE <0|1>",
             "    Turn the removal of expired keys that nobody reads off or on.",
             "SLEEP <seconds>",

@@ -20,7 +20,7 @@ use status::Status;
 use crate::blocking::Waiter;
 use crate::command::CommandError;
 use crate::connection::unix_ms;
-use crate::persistence::loading::{self, Prepared};
+use crate::persistence::loading::{self, Prepared, ReloadOptions};
 use crate::shared::{Shared, Stop};
 use save::remove_leftovers;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -41,6 +41,8 @@ pub(crate) struct Now {
 pub(crate) enum Errand {
     /// `SAVE`.
     Save,
+    /// `DEBUG RELOAD` and `DEBUG LOADAOF`.
+    Reload(ReloadOptions),
     /// `SHUTDOWN`.
     Stop(StopOptions),
 }

@@ -32,12 +32,14 @@ mod error;
 mod hands;
 mod pool;
 mod reading;
+mod reload;
 mod status;
 
 #[cfg(test)]
 mod tests;
 
 pub use error::{LoadError, Unsupported};
+pub(crate) use reload::{ReloadError, ReloadFrom, ReloadOptions, reload};
 pub(crate) use status::Status;
 
 use super::directory::{Places, lock, read_all};
@@ -45,6 +47,7 @@ use super::disk::{Disk, DiskLock};
 use crate::config::Config;
 use crate::connection::unix_ms;
 use crate::shared::{Shared, Stop};
+use hands::Purpose;
 use reading::{Reading, What};
 use std::io;
 use std::path::Path;
@@ -181,7 +184,7 @@ pub(crate) fn load(shared: &Shared, prepared: &Prepared) -> Result<Loaded, LoadE
     let mut loaded = Loaded::default();
     status.begin(snapshot.unwrap_or(0), unix_ms());
     if snapshot.is_some() {
-        Reading::new(shared, &config, unix_ms()).file(&places.snapshot, What::Snapshot)?;
+        Reading::new(shared, &config, unix_ms(), Purpose::Load).file(&places.snapshot, What::Snapshot)?;
     }
     if let Some(plan) = log {
         load_log(shared, &config, places, plan, &mut loaded)?;
@@ -230,12 +233,11 @@ fn load_log(
     if !files.is_empty() {
         shared.persistence.loading.begin(loaded.log_bytes, unix_ms());
     }
-    let mut reading = Reading::new(shared, config, unix_ms());
+    let mut reading = Reading::new(shared, config, unix_ms(), Purpose::Load);
     let mut cuts = Vec::new();
     for (file, (path, bytes)) in &files {
         let is_base = plan.manifest.base.as_ref().is_some_and(|base| base.name == file.name);
-        let what = if file.name.ends_with(".rdb") { What::RdbBase } else { What::Log };
-        let torn_tail = reading.file(path, what)?;
+        let torn_tail = reading.file(path, What::of(&file.name))?;
         let mut whole_bytes = *bytes;
         if let Some(torn) = torn_tail {
             if !file.may_be_torn || !config.persistence.aof_load_truncated {

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test's own helpers fail by panicking")]
 
 mod bench;
+mod files;
 mod server;
 mod storm;

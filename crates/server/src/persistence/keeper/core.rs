@@ -4,6 +4,7 @@
 //! steps (see [`super::save`]).
 
 mod log;
+mod reload;
 
 use super::save::{SaveError, SaveJob};
 use super::status::Running;
@@ -45,6 +46,8 @@ enum Cause {
     Client(Arc<Waiter>),
     Background,
     Stop,
+    /// `DEBUG RELOAD`.
+    Reload,
 }
 
 #[derive(Debug)]
@@ -71,6 +74,7 @@ pub(crate) struct Core {
     asked: VecDeque<Arc<Waiter>>,
     stopping: Option<Stopping>,
     log: log::Log,
+    reloads: reload::Reloads,
     /// When the data was saved last, or the start.
     saved_at: Instant,
     /// When a snapshot in the background was begun last.
@@ -89,6 +93,7 @@ impl Core {
             asked: VecDeque::new(),
             stopping: None,
             log: log::Log::default(),
+            reloads: reload::Reloads::default(),
             saved_at: now.at,
             tried_at: None,
             is_over: false,
@@ -99,6 +104,7 @@ impl Core {
     pub(crate) fn handle(&mut self, request: Request, now: Now) {
         match request {
             Request::Errand(Errand::Save, waiter) => self.asked.push_back(waiter),
+            Request::Errand(Errand::Reload(options), waiter) => self.ask_reload(options, waiter),
             Request::Errand(Errand::Stop(options), waiter) => self.stop(options, Some(waiter)),
             Request::Stop(options) => self.stop(options, None),
             Request::ConfigChanged => {
@@ -109,6 +115,7 @@ impl Core {
             Request::Look => {}
             Request::Quit => {
                 self.end_save();
+                self.end_reload(Err("ERR The server stops".into()));
                 self.abandon_rewrite();
                 self.is_over = true;
             }
@@ -124,7 +131,7 @@ impl Core {
         if self.saving.is_none() {
             self.begin_due(now);
         }
-        if self.log.rewrite.is_none() && self.stopping.is_none() && !self.is_over {
+        if self.log.rewrite.is_none() && self.stopping.is_none() && !self.is_reload_due() && !self.is_over {
             self.begin_rewrite_due(now);
         }
         let goes_on = |core: &Self| (core.saving.is_some(), core.log.rewrite.is_some());
@@ -137,7 +144,7 @@ impl Core {
             // What waited for the end of the other may begin.
             () if before != goes_on(self) => When::AtOnce,
             () if self.saving.is_some() || self.stopping.is_some() || !self.asked.is_empty() => When::AtOnce,
-            () if is_rewriting() => When::AtOnce,
+            () if is_rewriting() || self.is_reload_due() => When::AtOnce,
             () if self.has_timers() => When::At(now.at + TICK),
             () => self.log_timer().map_or(When::Asked, When::At),
         }
@@ -158,6 +165,12 @@ impl Core {
 
     /// Begins the snapshot that is due, if one is.
     fn begin_due(&mut self, now: Now) {
+        if self.is_reload_due() && self.stopping.is_none() {
+            // A rewrite comes to its end first.
+            return if self.log.rewrite.is_none() {
+                self.go_on_reloading(now)
+            };
+        }
         if let Some(waiter) = self.asked.pop_front() {
             return self.begin(Cause::Client(waiter), now);
         }
@@ -197,7 +210,7 @@ impl Core {
             status.is_save_scheduled &= !is_background;
             status.saving = Some(running.clone());
         }
-        let follows = matches!(cause, Cause::Stop);
+        let follows = matches!(cause, Cause::Stop | Cause::Reload);
         match SaveJob::begin(&self.shared, running.progress, now.unix_ms, follows) {
             Ok(job) => self.saving = Some(Saving { job, cause, began: now.at }),
             Err(error) => self.failed(cause, &error),
@@ -245,6 +258,7 @@ impl Core {
         match cause {
             Cause::Client(waiter) => _ = waiter.end_with(Bytes::from_static(b"+OK\r\n")),
             Cause::Background => {}
+            Cause::Reload => self.reload_saved(has_tail),
             Cause::Stop => {
                 if let Some(stopping) = &mut self.stopping {
                     stopping.saves_left = if has_tail { stopping.saves_left - 1 } else { 0 };
@@ -268,6 +282,7 @@ impl Core {
                 answer(&waiter, &CommandError::message(format!("ERR Saving failed: {error}")))
             }
             Cause::Background => {}
+            Cause::Reload => self.end_reload(Err(format!("ERR Saving failed: {error}"))),
             Cause::Stop => self.stop_failed(),
         }
     }

@@ -1,6 +1,7 @@
 //! The keeper without its thread, at a time that the test tells.
 
 mod log;
+mod reload;
 
 use super::core::{Core, When};
 use super::{Now, Request};

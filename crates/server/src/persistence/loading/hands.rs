@@ -5,22 +5,28 @@
 use super::LoadError;
 use crate::commands::ValueBuilder;
 use crate::shared::Shared;
+use smallvec::SmallVec;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-use towline_cluster::key_slot;
+use towline_cluster::{Slot, key_slot};
 use towline_persist::rdb_file::{Part, RdbFileError, RdbFileErrorKind, ValuePart};
 use towline_rdb::length::read_string;
 use towline_rdb::{Limits, ObjectError, RdbType, Reader};
 use towline_resp::writer::Writer;
 use towline_store::changes::{Changes, Settings};
+use towline_store::hasher::hash64;
 use towline_store::keyspace::Keyspace;
 use towline_store::value::Value;
 
 use super::apply::CommandBatch;
 
-/// How far ahead a slot's head is asked for: about the time that a cache miss takes.
-const PREFETCH_KEYS: usize = 4;
+/// Keys whose slots are held together: as many misses as a core waits for at a time, and no more than are held without an
+/// allocation.
+const GROUP_KEYS: usize = 8;
+
+/// Keys that were decoded, with their slots.
+type Group<'a> = SmallVec<[(&'a KeyHead, &'a [u8], Slot, Decoded<'a>); GROUP_KEYS]>;
 
 /// Work for one thread.
 #[derive(Debug)]
@@ -112,10 +118,30 @@ pub(super) struct Hands<'a> {
     pub(super) out: Writer,
     /// Commands on keys that were left out may find none.
     pub(super) is_incomplete: bool,
+    pub(super) purpose: Purpose,
+}
+
+/// What becomes of what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// Nothing: it is only to be seen whether it can be loaded.
+    Check,
+    /// As `Check`, into a store that has none of the keys.
+    CheckNew,
+    /// It is put into a store that has none of it: a key that is there is damage.
+    Load,
+    /// It takes the place of what is there.
+    Merge,
 }
 
 impl<'a> Hands<'a> {
-    pub(super) fn new(shared: &'a Shared, settings: &'a Settings, path: &'a Path, limits: Limits) -> Self {
+    pub(super) fn new(
+        shared: &'a Shared,
+        settings: &'a Settings,
+        path: &'a Path,
+        limits: Limits,
+        purpose: Purpose,
+    ) -> Self {
         Self {
             shared,
             settings,
@@ -125,6 +151,7 @@ impl<'a> Hands<'a> {
             changes: Changes::new(0),
             out: Writer::default(),
             is_incomplete: false,
+            purpose,
         }
     }
 
@@ -142,35 +169,51 @@ impl<'a> Hands<'a> {
     }
 
     fn keys(&mut self, batch: &KeyBatch) -> Result<(), LoadError> {
-        let store = &self.shared.store;
-        let key_of = |item: &KeyItem, at: usize| at..at + item.key_bytes;
-        let mut slots = Vec::with_capacity(batch.items.len());
-        let mut at = 0;
-        for item in &batch.items {
-            slots.push(key_slot(&batch.bytes[key_of(item, at)]));
-            at += item.key_bytes + item.body_bytes;
-        }
-        let (settings, limits, path) = (self.settings, self.limits, self.path);
-        let (mut loaded, mut empty, mut at) = (0, 0, 0);
-        let mut ks = Keyspace::hold(store, [], settings, &mut self.changes, 0, 0);
-        for (index, item) in batch.items.iter().enumerate() {
-            let head = &item.head;
-            let key = &batch.bytes[key_of(item, at)];
-            let body = &batch.bytes[at + item.key_bytes..at + item.key_bytes + item.body_bytes];
-            at += item.key_bytes + item.body_bytes;
-            if let Some(&ahead) = slots.get(index + PREFETCH_KEYS) {
-                store.prefetch_slot(ahead);
-            }
-            let value = match decode(head, key, body, limits, settings) {
-                Ok(value) => value,
-                Err(ObjectError::Empty) => {
-                    empty += 1;
-                    continue;
+        let (mut loaded, mut empty, mut bytes) = (0, 0, batch.bytes.as_slice());
+        let mut group = Group::new();
+        for items in batch.items.chunks(GROUP_KEYS) {
+            group.clear();
+            for item in items {
+                let (key, rest) = bytes.split_at(item.key_bytes);
+                let (body, rest) = rest.split_at(item.body_bytes);
+                bytes = rest;
+                let slot = key_slot(key);
+                self.shared.store.prefetch_slot(slot);
+                match decode(&item.head, key, body, self.limits, self.settings) {
+                    Ok(value) => group.push((&item.head, key, slot, value)),
+                    Err(ObjectError::Empty) => empty += 1,
+                    Err(error) => return Err(damaged(self.path, &item.head, key, error)),
                 }
-                Err(error) => return Err(damaged(path, head, key, error)),
-            };
-            ks.hold_only(slots[index]);
+            }
+            loaded += group.len() as u64;
+            if self.purpose != Purpose::Check {
+                self.insert(&mut group)?;
+            }
+        }
+        let status = &self.shared.persistence.loading;
+        status.keys.fetch_add(loaded, Ordering::Relaxed);
+        status.keys_empty.fetch_add(empty, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Puts a group of keys into the store. Their slots are held together, so that the misses of the cache that each key costs
+    /// are waited for at the same time.
+    fn insert(&mut self, group: &mut Group<'_>) -> Result<(), LoadError> {
+        let (path, purpose) = (self.path, self.purpose);
+        let slots = group.iter().map(|&(_, _, slot, _)| slot);
+        let mut ks = Keyspace::hold(&self.shared.store, slots, self.settings, &mut self.changes, 0, 0);
+        for (head, key, slot, _) in group.iter() {
             ks.select(head.db);
+            ks.prefetch_places(*slot, hash64(key));
+        }
+        for (head, key, _, value) in group.drain(..) {
+            ks.select(head.db);
+            match purpose {
+                Purpose::CheckNew if ks.exists(key) => return Err(twice(path, head, key)),
+                Purpose::Check | Purpose::CheckNew => continue,
+                Purpose::Merge => _ = ks.delete(key),
+                Purpose::Load => {}
+            }
             let is_new = match value {
                 Decoded::Text(text) => ks.load_string(key, &text, head.expires_at_ms, head.access),
                 Decoded::Value(value) => ks.load_value(key, value, head.expires_at_ms, head.access),
@@ -178,11 +221,7 @@ impl<'a> Hands<'a> {
             if !is_new {
                 return Err(twice(path, head, key));
             }
-            loaded += 1;
         }
-        let status = &self.shared.persistence.loading;
-        status.keys.fetch_add(loaded, Ordering::Relaxed);
-        status.keys_empty.fetch_add(empty, Ordering::Relaxed);
         Ok(())
     }
 

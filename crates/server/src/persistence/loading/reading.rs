@@ -4,7 +4,7 @@
 //! (see `hands` and `apply`).
 
 use super::apply::{CommandBatch, Kind, LANES, Runnable, classify, failed, ranges_of};
-use super::hands::{Hands, Job, KeyBatch, KeyHead, LargeValue, ValueJob};
+use super::hands::{Hands, Job, KeyBatch, KeyHead, LargeValue, Purpose, ValueJob};
 use super::pool::{Closing, Pool};
 use super::{LoadError, PENDING_BYTES_MAX, Status, Unsupported};
 use crate::command::Args;
@@ -12,8 +12,8 @@ use crate::config::{Config, LoadUnsupported};
 use crate::shared::{Shared, Stop};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use towline_persist::aof::{LogCommand, LogEnd, LogLimits, PartError, PartEvent, PartReader, TornReason};
 use towline_persist::rdb_file::{
     OBSTACLES_MAX, OnObstacle, Part, RdbEvent, RdbFileError, RdbFileErrorKind, RdbReader, RdbReaderOptions,
@@ -45,6 +45,13 @@ pub(super) enum What {
     RdbBase,
     /// Commands, perhaps behind an RDB file.
     Log,
+}
+
+impl What {
+    /// What a file of a log is, by its name.
+    pub(super) fn of(name: &str) -> Self {
+        if name.ends_with(".rdb") { Self::RdbBase } else { Self::Log }
+    }
 }
 
 /// A tail that is not whole.
@@ -80,13 +87,27 @@ pub(super) struct Reading<'a> {
     now_ms: u64,
     /// Bytes of the files before this one.
     bytes_before: u64,
+    purpose: Purpose,
+    /// Keys that were loaded and that somebody waits for.
+    ready: Mutex<Vec<(u8, Box<[u8]>)>>,
 }
 
 impl<'a> Reading<'a> {
     /// Nothing was loaded yet.
-    pub(super) fn new(shared: &'a Shared, config: &'a Config, now_ms: u64) -> Self {
+    pub(super) fn new(shared: &'a Shared, config: &'a Config, now_ms: u64, purpose: Purpose) -> Self {
         let settings = Settings { notify: 0, access_from_ms: now_ms, ..config.settings() };
-        Self { shared, config, settings, now_ms, bytes_before: 0 }
+        Self { shared, config, settings, now_ms, bytes_before: 0, purpose, ready: Mutex::default() }
+    }
+
+    /// Keys that were loaded and that somebody waits for.
+    pub(super) fn into_ready(self) -> Vec<(u8, Box<[u8]>)> {
+        self.ready.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note_ready(&self, hands: &mut Hands<'_>) {
+        if !hands.changes.ready.is_empty() {
+            self.ready.lock().unwrap_or_else(PoisonError::into_inner).append(&mut hands.changes.ready);
+        }
     }
 
     /// Loads a file. A tail that is torn is told, and not used.
@@ -100,20 +121,23 @@ impl<'a> Reading<'a> {
         let others = if bytes <= ALONE_BYTES_MAX { 0 } else { self.config.workers.saturating_sub(1) };
         let limits = Limits { string_bytes_max: STRING_BYTES_MAX, ..Limits::default() };
         let pool = Pool::new(PENDING_BYTES_MAX, path.to_owned());
-        let hands = || Hands::new(self.shared, &self.settings, path, limits);
+        let hands = || Hands::new(self.shared, &self.settings, path, limits, self.purpose);
         let result = std::thread::scope(|scope| {
             let _closing = Closing(&pool);
             for index in 0..others {
                 let run = || {
                     let mut hands = hands();
                     pool.work(|job| hands.run(job));
+                    self.note_ready(&mut hands);
                 };
                 // With fewer threads it takes longer, that is all.
                 let thread = std::thread::Builder::new().name(format!("loader-{index}"));
                 let _ = thread.spawn_scoped(scope, run);
             }
             let mut giver = Giver::new(self, path, what, &pool, hands());
-            giver.read(&mut *file, Parser::new(what, limits))
+            let result = giver.read(&mut *file, Parser::new(what, limits));
+            self.note_ready(&mut giver.hands);
+            result
         });
         self.bytes_before += bytes;
         result
@@ -446,6 +470,7 @@ impl<'a> Giver<'a> {
             }
             // Once something is refused, the rest is only searched for more.
             Kind::Write(_) if self.obstacles.count > 0 && !self.skips() => Ok(()),
+            Kind::Write(_) if matches!(self.hands.purpose, Purpose::Check | Purpose::CheckNew) => Ok(()),
             Kind::Write(command) => self.write(&command),
         }
     }

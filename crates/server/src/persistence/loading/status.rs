@@ -3,7 +3,7 @@
 //! Owns: the numbers that `INFO` shows, and waiting for the end. Does **not** own loading.
 
 use super::LoadError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// See the module's description.
@@ -23,7 +23,9 @@ pub(crate) struct Status {
     pub(crate) keys_empty: AtomicU64,
     /// Commands of a log.
     pub(crate) commands: AtomicU64,
-    /// How the loading at the start has ended.
+    /// Whether the data set is being loaded again while the server runs.
+    pub(crate) is_reloading: AtomicBool,
+    /// How the loading at the start has ended, or that another one has failed since.
     outcome: Mutex<Option<Result<(), LoadError>>>,
     ended: Condvar,
 }
@@ -65,6 +67,12 @@ impl Status {
     /// The loading at the start has ended. Only the first word counts.
     pub(crate) fn end(&self, result: Result<(), LoadError>) {
         self.outcome().get_or_insert(result);
+        self.ended.notify_all();
+    }
+
+    /// A loading later on has failed, and left part of the data.
+    pub(crate) fn break_off(&self, error: LoadError) {
+        *self.outcome() = Some(Err(error));
         self.ended.notify_all();
     }
 

@@ -3,6 +3,7 @@
 mod damage;
 mod files;
 mod logs;
+mod reloads;
 mod snapshots;
 
 use super::*;

@@ -4,6 +4,7 @@
 
 use super::Core;
 use crate::config::{AppendFsync, Config};
+use crate::persistence::appender::AppendError;
 use crate::persistence::directory::Places;
 use crate::persistence::keeper::rewrite::{RewriteError, RewriteJob, Step};
 use crate::persistence::keeper::{Now, Running};
@@ -40,6 +41,8 @@ pub(super) struct Log {
     enable_rest: Duration,
     /// When a rewrite failed last.
     failed_at: Option<Instant>,
+    /// When it is tried again to write the log anew, of data that was loaded again.
+    anew_at: Option<Instant>,
     /// What the appender was told last.
     policy: Option<(AppendFsync, bool, bool)>,
 }
@@ -71,6 +74,8 @@ enum Why {
     Enable,
     /// The appender has failed.
     Recover,
+    /// The data was loaded again, and is not what the log holds.
+    Anew,
 }
 
 impl Core {
@@ -190,6 +195,10 @@ impl Core {
             self.log.wants_recovery = false;
             return self.begin_rewrite(Why::Recover, RewriteKind::Enable, now);
         }
+        if self.log.anew_at.is_some_and(|at| at <= now.at) {
+            self.log.anew_at = None;
+            return self.begin_rewrite(Why::Anew, RewriteKind::Enable, now);
+        }
         if self.log.enable_at.is_some_and(|at| at <= now.at) {
             self.log.enable_at = None;
             let config = self.shared.config();
@@ -293,6 +302,9 @@ impl Core {
             took.as_millis()
         );
         self.log.enable_rest = Duration::ZERO;
+        if rewriting.why == Why::Anew {
+            self.shared.persistence.gate.set_log_failed(None);
+        }
         let bytes = self.shared.persistence.log.status().bytes;
         let mut status = self.keeper().status();
         status.is_rewrite_ok = true;
@@ -318,8 +330,10 @@ impl Core {
             status.rewrite_failures += 1;
         }
         // A recovery is asked for again by the appender.
-        if why == Why::Enable {
-            self.enable_failed(now);
+        match why {
+            Why::Enable => self.enable_failed(now),
+            Why::Anew => self.log.anew_at = Some(now.at + RETRY_MAX),
+            Why::Growth | Why::Recover => {}
         }
     }
 
@@ -338,6 +352,29 @@ impl Core {
         }
     }
 
+    /// Ends the log before other data takes the place of what it holds. Its files stay as they are until [`Core::log_anew`] has
+    /// replaced them.
+    pub(super) fn leave_log(&mut self) -> Result<(), AppendError> {
+        self.abandon_rewrite();
+        if self.log.is_on { self.shared.persistence.log.stop() } else { Ok(()) }
+    }
+
+    /// Begins the log anew with the data at hand. Until that has succeeded, which is tried again and again, writes are refused.
+    pub(super) fn log_anew(&mut self, now: Now) {
+        if !self.log.is_on {
+            return;
+        }
+        self.begin_rewrite(Why::Anew, RewriteKind::Enable, now);
+        if let Err(error) = self.finish_first_rewrite(now) {
+            tracing::error!("the log cannot be written anew: {error}; writes are refused until it can");
+            self.shared.persistence.gate.set_log_failed(Some(error.to_string()));
+            if self.log.rewrite.is_some() {
+                self.end_rewrite();
+            }
+            self.rewrite_failed(Why::Anew, now);
+        }
+    }
+
     /// Whether the log does not hold the data before the rewrite that goes on is done.
     pub(super) fn is_first_rewrite_on(&self) -> bool {
         self.log.rewrite.as_ref().is_some_and(|rewriting| {
@@ -348,6 +385,6 @@ impl Core {
     /// When there is something to be done for the log though nobody asks.
     pub(super) fn log_timer(&self) -> Option<Instant> {
         let waits = self.log.rewrite.as_ref().and_then(Rewriting::waits_until);
-        waits.into_iter().chain(self.log.enable_at).min()
+        waits.into_iter().chain(self.log.enable_at).chain(self.log.anew_at).min()
     }
 }

@@ -11,12 +11,12 @@ impl World {
     }
 
     /// Everything that was executed is in the file.
-    fn flush(&self) {
+    pub(super) fn flush(&self) {
         let _ = self.log().finish();
     }
 
     /// What a start on this disk loads, as a digest.
-    fn digest_after_restart(&self) -> String {
+    pub(super) fn digest_after_restart(&self) -> String {
         let mut copy = Self::with_log(&self.disk.copy(), |_| ());
         let digest = copy.line("DEBUG DIGEST");
         copy.end();
@@ -24,12 +24,12 @@ impl World {
     }
 
     /// Ends the threads.
-    fn end(&self) {
+    pub(super) fn end(&self) {
         self.log().end();
     }
 
     /// Lets the appender ask for the recovery that it needs, and time pass, until the log is right again.
-    fn recover(&mut self) {
+    pub(super) fn recover(&mut self) {
         for _ in 0..1000 {
             self.advance(Duration::from_secs(61));
             self.drive();
