@@ -80,6 +80,7 @@ mod redis_cli;
 #[cfg(test)]
 mod redis_py;
 #[cfg(test)]
+mod snapshots;
 mod soak;
 #[cfg(test)]
 mod sync;
