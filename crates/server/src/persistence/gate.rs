@@ -134,6 +134,7 @@ impl Gate {
     }
 
     /// Up to which position everything is durable.
+    #[cfg(test)]
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }

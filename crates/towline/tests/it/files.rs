@@ -126,7 +126,10 @@ fn a_directory_that_cannot_be_written_stops_a_log_and_warns_of_snapshots() {
     let dir = directory();
     set_mode(dir.path(), 0o555);
     let said = refused(dir.path(), &["--appendonly", "yes"]);
-    assert!(said.contains("cannot lock") && said.contains("towline.lock") && said.contains("check the owner"), "{said}");
+    assert!(
+        said.contains("cannot lock") && said.contains("towline.lock") && said.contains("check the owner"),
+        "{said}"
+    );
     let running = Running::start(dir.path(), &["--save", "900 1"], "snapshots fail until it can");
     assert!(running.first.contains("towline.lock"), "{}", running.first);
     assert_eq!(running.ask("SET k v"), "+OK");

@@ -69,47 +69,56 @@ pub(crate) fn reload(shared: &Arc<Shared>, options: ReloadOptions, now_ms: u64) 
     Ok(())
 }
 
-/// The files in their order, with what they are to be and whether their tails may be torn.
-fn files_of(
-    shared: &Shared,
-    config: &Config,
-    from: ReloadFrom,
-) -> Result<Vec<(PathBuf, What, bool)>, LoadError> {
+/// A file to be read.
+struct Source {
+    path: PathBuf,
+    what: What,
+    may_be_torn: bool,
+}
+
+/// The files in their order.
+fn files_of(shared: &Shared, config: &Config, from: ReloadFrom) -> Result<Vec<Source>, LoadError> {
     let (places, disk) = (Places::of(config), &*shared.persistence.disk);
     match from {
-        ReloadFrom::Snapshot => Ok(vec![(places.snapshot, What::Snapshot, false)]),
+        ReloadFrom::Snapshot => {
+            Ok(vec![Source { path: places.snapshot, what: What::Snapshot, may_be_torn: false }])
+        }
         ReloadFrom::Log => {
             let plan = find_log(&places, disk)?;
             if plan.load.is_empty() {
                 let missing = places.log.join(places.names.manifest());
                 return Err(LoadError::io("open", missing, std::io::ErrorKind::NotFound.into()));
             }
-            let file = |file: &towline_persist::directory::LoadFile| {
-                let what = What::of(&file.name);
-                (places.log.join(&file.name), what, file.may_be_torn && config.persistence.aof_load_truncated)
+            let file = |file: &towline_persist::directory::LoadFile| Source {
+                path: places.log.join(&file.name),
+                what: What::of(&file.name),
+                may_be_torn: file.may_be_torn && config.persistence.aof_load_truncated,
             };
             Ok(plan.load.iter().map(file).collect())
         }
     }
 }
 
+/// Keys that somebody waits for, with their databases.
+type ReadyKeys = Vec<(u8, Box<[u8]>)>;
+
 /// Reads all files; returns the keys that somebody waits for.
 fn read(
     shared: &Shared,
     config: &Config,
-    files: &[(PathBuf, What, bool)],
+    files: &[Source],
     purpose: Purpose,
     now_ms: u64,
-) -> Result<Vec<(u8, Box<[u8]>)>, LoadError> {
+) -> Result<ReadyKeys, LoadError> {
     let disk = &*shared.persistence.disk;
-    let sizes = files.iter().map(|(path, ..)| {
+    let sizes = files.iter().map(|Source { path, .. }| {
         let bytes = disk.open(path).and_then(|file| file.size());
         bytes.map_err(|source| LoadError::io("open", path, source))
     });
     let total_bytes = sizes.sum::<Result<u64, LoadError>>()?;
     shared.persistence.loading.begin(total_bytes, now_ms);
     let mut reading = Reading::new(shared, config, now_ms, purpose);
-    for (path, what, may_be_torn) in files {
+    for Source { path, what, may_be_torn } in files {
         if let Some(torn) = reading.file(path, *what)?
             && !may_be_torn
         {
