@@ -14,6 +14,8 @@
 //! So whatever of a rewrite was done when the process died, the manifest leads to exactly the right data: the old
 //! base with all increments before the new manifest was renamed, the new base with the last increment after that.
 
+use std::fmt;
+
 mod names;
 mod rewrite;
 mod start;
@@ -71,4 +73,20 @@ pub enum Action {
         /// The file.
         name: String,
     },
+}
+
+/// What it does, for a message that begins with "cannot".
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Create { name } => write!(f, "create {name}"),
+            Self::Write { name, .. } => write!(f, "write {name}"),
+            Self::Rename { from, to } => write!(f, "rename {from} to {to}"),
+            Self::AdoptSingleLog { to } => write!(f, "take over {to}"),
+            Self::Remove { name } => write!(f, "remove {name}"),
+            Self::SyncDirectory => f.write_str("sync the directory"),
+            Self::SwitchAppends { name } => write!(f, "append to {name}"),
+            Self::WriteBase { name } => write!(f, "write the base {name}"),
+        }
+    }
 }

@@ -5,7 +5,7 @@
 
 use crate::blocking::Blocked;
 use crate::client::{Clients, flag};
-use crate::config::Config;
+use crate::config::{AppendFsync, Config};
 use crate::endpoints::Endpoints;
 use crate::latency::LatencyMonitor;
 use crate::maintenance::Registry;
@@ -74,6 +74,8 @@ impl Shared {
     pub(crate) fn new(config: Config, disk: Arc<dyn Disk>, run_id: String, started_ms: u64) -> Self {
         let stats = Stats::new(config.workers);
         stats.track_latency(config.latency_tracking);
+        let persistence = Persistence::new(disk, config.workers.max(1), started_ms);
+        persistence.gate.set_wanted(config.persistence.appendfsync == AppendFsync::Always);
         Self {
             store: Store::new(),
             clients: Clients::default(),
@@ -84,7 +86,7 @@ impl Shared {
             pause: Pause::default(),
             maintenance: Registry::new(started_ms),
             endpoints: Endpoints::default(),
-            persistence: Persistence::new(disk, config.workers.max(1), started_ms),
+            persistence,
             replicas: Replicas::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
@@ -123,6 +125,7 @@ impl Shared {
         let _one_at_a_time = self.config_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = Config::clone(&self.config.load());
         change(&mut config)?;
+        self.persistence.gate.set_wanted(config.persistence.appendfsync == AppendFsync::Always);
         self.config.store(Arc::new(config));
         self.config_epoch.fetch_add(1, Ordering::Release);
         self.config_changes.send_replace(());

@@ -5,7 +5,7 @@
 //! finding any of that out.
 
 use crate::command::CommandError;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use towline_spec::{Command, Flags};
 
@@ -32,8 +32,12 @@ pub(crate) struct Gate {
     state: AtomicU8,
     /// Why the log cannot be written.
     reason: Mutex<String>,
-    /// Whether replies wait for the log.
-    is_strict: std::sync::atomic::AtomicBool,
+    /// Whether replies wait for the log, because the appender says so.
+    is_strict: AtomicBool,
+    /// Whether they do because the configuration says `always` and the log keeps promises: from the reply to `CONFIG SET` on,
+    /// however long it takes until the appender hears of it.
+    is_wanted: AtomicBool,
+    is_promising: AtomicBool,
     durable: AtomicU64,
 }
 
@@ -122,6 +126,16 @@ impl Gate {
         }
     }
 
+    /// The configuration in force says `appendfsync always`, or something else.
+    pub(crate) fn set_wanted(&self, is_always: bool) {
+        self.is_wanted.store(is_always, Ordering::Release);
+    }
+
+    /// There is a log that holds everything, or there is none.
+    pub(crate) fn set_promising(&self, is_on: bool) {
+        self.is_promising.store(is_on, Ordering::Release);
+    }
+
     /// Replies wait until what they tell is durable (`appendfsync always`), or no longer do.
     pub(crate) fn set_strict(&self, is_on: bool) {
         self.is_strict.store(is_on, Ordering::Release);
@@ -130,7 +144,13 @@ impl Gate {
     /// Whether a reply that tells of the log up to `position` has to wait. Without a log every position is 0.
     #[inline]
     pub(crate) fn holds(&self, position: u64) -> bool {
-        self.durable.load(Ordering::Acquire) < position && self.is_strict.load(Ordering::Acquire)
+        self.durable.load(Ordering::Acquire) < position && self.is_strict()
+    }
+
+    #[inline]
+    fn is_strict(&self) -> bool {
+        self.is_strict.load(Ordering::Acquire)
+            || (self.is_wanted.load(Ordering::Acquire) && self.is_promising.load(Ordering::Acquire))
     }
 
     /// Up to which position everything is durable.
@@ -191,6 +211,13 @@ mod tests {
         gate.set_durable(3);
         assert!(!gate.holds(7) && gate.holds(8));
         gate.set_strict(false);
+        assert!(!gate.holds(8));
+        // The configuration is heard at once, of a log that there is.
+        gate.set_wanted(true);
+        assert!(!gate.holds(8));
+        gate.set_promising(true);
+        assert!(gate.holds(8) && !gate.holds(7));
+        gate.set_wanted(false);
         assert!(!gate.holds(8));
     }
 }

@@ -52,6 +52,7 @@ impl Appender {
         self.phase = Phase::On;
         gate.set_durable(self.position);
         gate.set_strict(self.is_always());
+        gate.set_promising(true);
         Ok(())
     }
 
@@ -77,6 +78,7 @@ impl Appender {
                 self.phase = Phase::On;
                 gate.set_durable(self.position);
                 gate.set_strict(self.is_always());
+                gate.set_promising(true);
                 Ok(snapshot)
             }
             (_, Phase::Failed) => Err(AppendError::State("has failed")),
@@ -182,6 +184,7 @@ impl Appender {
         self.tell_durable(gate);
         self.tell_gate(gate);
         gate.set_strict(self.is_always());
+        gate.set_promising(true);
     }
 
     /// The base of the last switch was given up, or there was no switch because something before it has failed.
@@ -233,6 +236,7 @@ impl Appender {
         (self.phase, self.file, self.retry, self.recover_at) = (Phase::Off, None, None, None);
         self.last_write = Ok(());
         gate.set_strict(false);
+        gate.set_promising(false);
         gate.set_crowded(false);
         gate.set_log_failed(None);
     }

@@ -15,7 +15,7 @@ use crate::shared::Shared;
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as Clock};
@@ -187,11 +187,14 @@ impl Driver {
         self.core.synced(done, &shared.persistence.gate, now);
     }
 
-    /// Waits for the sync that is under way, if there is one.
+    /// Waits for the sync that is under way, if there is one. What comes meanwhile is written: a sync may take long.
     fn settle(&mut self) {
         while self.core.is_sync_running() {
-            let Ok(done) = self.line.syncs.recv() else { return };
-            self.synced(done);
+            match self.line.syncs.recv_timeout(REST) {
+                Ok(done) => self.synced(done),
+                Err(RecvTimeoutError::Timeout) => _ = self.turn(),
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) enum RewriteError {
     #[error(transparent)]
     Lock(#[from] LoadError),
     /// A step that concerns files alone.
-    #[error("{action:?} in {}: {source}", directory.display())]
+    #[error("cannot {action} in {}: {source}", directory.display())]
     Action { action: Action, directory: PathBuf, source: io::Error },
     /// The appender cannot go on with the new increment.
     #[error(transparent)]

@@ -10,6 +10,7 @@ use crate::persistence::keeper::rewrite::{RewriteError, RewriteJob, Step};
 use crate::persistence::keeper::{Now, Running};
 use crate::persistence::loading::{LoadError, Loaded};
 use std::io;
+use std::path::PathBuf;
 use std::time::Duration;
 use towline_persist::aof::Manifest;
 use towline_persist::directory::RewriteKind;
@@ -21,6 +22,8 @@ const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(60);
 /// How often such a step is tried while the server starts, which it then does not.
 const TRIES_AT_START: u32 = 3;
+/// Directories of logs that were turned off within one second.
+const ASIDE_MAX: u32 = 1000;
 /// From so many failures one after the other on, rewrites that nobody asks for wait: a minute, two, four, up to an hour. As in
 /// Redis, whose users found a disk full of failed attempts.
 const FAILURES_BEFORE_WAITING: u64 = 3;
@@ -125,7 +128,9 @@ impl Core {
         if is_wanted && !self.log.is_on {
             self.log.enable_at.get_or_insert(now.at);
         } else if !is_wanted {
-            self.log.enable_at = None;
+            if self.log.enable_at.take().is_some() {
+                self.keeper().status().is_rewrite_scheduled = false;
+            }
             if self.log.is_on {
                 self.turn_off(&config, now);
             }
@@ -167,8 +172,14 @@ impl Core {
         if !disk.list(&places.log).is_ok_and(|files| !files.is_empty()) {
             return;
         }
-        let aside = format!("{}.off-{}", config.persistence.appenddirname, now.unix_ms / 1000);
-        let aside = places.dir.join(aside);
+        let name = |number: u32| match number {
+            0 => format!("{}.off-{}", config.persistence.appenddirname, now.unix_ms / 1000),
+            _ => format!("{}.off-{}-{number}", config.persistence.appenddirname, now.unix_ms / 1000),
+        };
+        // It may be turned on and off more than once a second.
+        let is_free = |aside: &PathBuf| disk.list(aside).is_ok_and(|files| files.is_empty());
+        let mut names = (0..ASIDE_MAX).map(|number| places.dir.join(name(number)));
+        let aside = names.find(is_free).unwrap_or_else(|| places.dir.join(name(ASIDE_MAX)));
         let renamed = disk.rename(&places.log, &aside).and_then(|()| disk.sync_dir(&places.dir));
         match renamed {
             Ok(()) => tracing::warn!(
@@ -341,6 +352,8 @@ impl Core {
         self.log.is_on = false;
         let rest = self.log.enable_rest.max(RETRY_FIRST);
         self.log.enable_at = Some(now.at + rest);
+        // Whoever waits for the log to keep its promises sees that it does not yet.
+        self.keeper().status().is_rewrite_scheduled = true;
         self.log.enable_rest = (rest * 2).min(RETRY_MAX);
     }
 
