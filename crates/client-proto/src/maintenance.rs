@@ -17,16 +17,15 @@
 //! be understood is no error of the connection. Numbers of announcements ("seq") grow per database; they are missing
 //! on some servers, start again after a restart, and the same announcement comes again to whoever opts in late.
 
-mod address;
 mod dedupe;
 mod mode;
 mod notification;
 mod window;
 
-pub use address::Address;
 pub use dedupe::{Dedupe, Identity, Seen};
 pub use mode::{ConfiguredHost, EndpointType, MaintenanceMode, is_private};
 pub use notification::{
-    Finished, Kind, Moving, Notification, ShardEvent, SlotMove, SlotRange, SlotsMoved, SlotsMoving, Starting,
+    Finished, Kind, Moving, Notification, ShardEvent, SlotMove, SlotsMoved, SlotsMoving, Starting,
 };
+pub use towline_cluster::{Address, SlotRange};
 pub use window::{Arrival, Closed, Opened, WindowConfig, Windows};

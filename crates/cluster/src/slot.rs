@@ -1,12 +1,56 @@
 //! Key to slot: CRC-16/XMODEM of the key, or of its hash tag, modulo 16384.
 //!
+//! Owns slots, ranges of them, and hash tags. Does not own who serves a slot ([`crate::SlotMap`]).
+//!
 //! Source: Redis Cluster specification, "Key distribution model" and "Hash tags".
+
+use std::fmt;
 
 /// Slots in every Redis-compatible cluster.
 pub const SLOT_COUNT: usize = 16384;
 
 /// A hash slot, `0..16384`.
 pub type Slot = u16;
+
+/// Slots from `first` to `last`, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SlotRange {
+    /// 0 to 16383.
+    pub first: Slot,
+    /// At least `first`, at most 16383.
+    pub last: Slot,
+}
+
+impl SlotRange {
+    /// Most ranges that are kept of one announcement or one view: every slot on its own. More would repeat some.
+    pub const RANGES_MAX: usize = SLOT_COUNT;
+
+    /// A range, if both ends are slots in this order.
+    pub const fn new(first: Slot, last: Slot) -> Option<Self> {
+        if first <= last && (last as usize) < SLOT_COUNT { Some(Self { first, last }) } else { None }
+    }
+
+    /// Whether the slot is in the range.
+    pub const fn contains(self, slot: Slot) -> bool {
+        self.first <= slot && slot <= self.last
+    }
+
+    /// The slots, ascending.
+    pub fn slots(self) -> impl Iterator<Item = Slot> {
+        self.first..=self.last
+    }
+}
+
+impl fmt::Display for SlotRange {
+    /// `123` or `5000-7000`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.first == self.last {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}-{}", self.first, self.last)
+        }
+    }
+}
 
 /// Eight tables, so that eight bytes cost eight independent look-ups instead of a chain of eight.
 const TABLES: [[u16; 256]; 8] = tables();

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use towline_sansio::Instant;
 
-use super::address::Address;
 use super::notification::Moving;
+use towline_cluster::Address;
 
 /// What makes two announcements of a move the same. Not their time, which shrinks with each repetition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

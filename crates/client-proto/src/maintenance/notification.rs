@@ -25,13 +25,12 @@ mod tests;
 
 use std::time::Duration;
 
+use towline_cluster::{Address, SlotRange};
 use towline_resp::frame::Frame;
 
-use super::address::Address;
 use value::{Fields, text};
 
 pub use moves::SlotMove;
-pub use slots::SlotRange;
 
 /// Longest list of shards that is kept, in bytes; it serves diagnosis only.
 const SHARDS_BYTES_MAX: usize = 1024;

@@ -6,11 +6,11 @@
 //! `source destination slots`, and without the source `[[destination, slots]]`. So the reader goes by what a value looks
 //! like: an address begins a move or completes its pair, a list of slots belongs to the move before it.
 
+use towline_cluster::{Address, SlotRange};
 use towline_resp::frame::Frame;
 
-use super::slots::{SlotRange, append};
+use super::slots::append;
 use super::value::{list, text};
-use crate::maintenance::address::Address;
 
 /// How deep lists may be nested: the list of triplets, and each triplet.
 const NESTING_MAX: u32 = 2;

@@ -2,44 +2,10 @@
 //!
 //! Owns their text form, `123,456,5000-7000`. Does not own the slot map.
 
-use std::fmt;
-
+use towline_cluster::{SLOT_COUNT, SlotRange};
 use towline_resp::frame::Frame;
 
 use super::value::{flat, plain, text};
-
-/// The highest slot of a cluster.
-const SLOT_MAX: u16 = 16383;
-
-/// Slots from `first` to `last`, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct SlotRange {
-    /// 0 to 16383.
-    pub first: u16,
-    /// At least `first`, at most 16383.
-    pub last: u16,
-}
-
-impl SlotRange {
-    /// Most ranges that are kept of one announcement: every slot on its own. More would repeat some.
-    pub const RANGES_MAX: usize = 16384;
-
-    /// Whether the slot is in the range.
-    pub const fn contains(self, slot: u16) -> bool {
-        self.first <= slot && slot <= self.last
-    }
-}
-
-impl fmt::Display for SlotRange {
-    /// `123` or `5000-7000`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.first == self.last {
-            write!(f, "{}", self.first)
-        } else {
-            write!(f, "{}-{}", self.first, self.last)
-        }
-    }
-}
 
 /// The slots in all values, nested once or not; what is unreadable is left out.
 pub(super) fn read(values: &[Frame]) -> Vec<SlotRange> {
@@ -54,7 +20,7 @@ pub(super) fn read(values: &[Frame]) -> Vec<SlotRange> {
 pub(super) fn append(value: &Frame, out: &mut Vec<SlotRange>) -> bool {
     match plain(value) {
         Frame::Integer(slot) => match u16::try_from(*slot) {
-            Ok(slot) if slot <= SLOT_MAX => push(SlotRange { first: slot, last: slot }, out),
+            Ok(slot) if usize::from(slot) < SLOT_COUNT => push(SlotRange { first: slot, last: slot }, out),
             _ => false,
         },
         other => match text(other) {
@@ -101,5 +67,5 @@ fn slot(text: &[u8]) -> Option<u16> {
     let value = text
         .iter()
         .try_fold(0u32, |sum, byte| byte.is_ascii_digit().then(|| sum * 10 + u32::from(byte - b'0')))?;
-    u16::try_from(value).ok().filter(|slot| *slot <= SLOT_MAX)
+    u16::try_from(value).ok().filter(|slot| usize::from(*slot) < SLOT_COUNT)
 }

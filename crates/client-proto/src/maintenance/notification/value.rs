@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use towline_cluster::Address;
 use towline_resp::frame::Frame;
 use towline_resp::number::parse_i64;
 
 use super::slots::append;
-use crate::maintenance::address::Address;
 
 /// A number that may be outside of `i64`: text and big numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

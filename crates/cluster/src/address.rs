@@ -52,7 +52,7 @@ impl Address {
     }
 
     /// Reads two values, a host and a port, as some servers nest them.
-    pub(super) fn from_parts(host: &[u8], port: &[u8]) -> Option<Self> {
+    pub fn from_parts(host: &[u8], port: &[u8]) -> Option<Self> {
         let port = u16::try_from(parse_i64(port)?).ok()?;
         Self::new(std::str::from_utf8(host).ok()?, port)
     }
