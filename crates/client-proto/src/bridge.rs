@@ -50,6 +50,7 @@ mod overlap;
 mod pubsub;
 mod report;
 mod room;
+mod routed;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -84,6 +85,7 @@ pub use overlap::Continuity;
 pub use pubsub::PubSubConfig;
 pub use report::{AttemptError, Counters, Event, HandoffEvent, MaintenanceEvent, Snapshot};
 pub use room::RoomTicket;
+pub use routed::{Adopt, MapTrouble, News, Stray, StrayReason, SubmitError};
 pub use submit::Submitted;
 
 /// A time in milliseconds that wraps after 49 days; only differences mean something.
@@ -106,6 +108,8 @@ enum State<W> {
     Pending(Pending<W>),
     /// Withdrawn before it was sent; the queue still has its number.
     Removed,
+    /// Another bridge has the command; its caller does not know yet.
+    Forwarded,
     Done(Result<Reply, Error>),
 }
 
@@ -116,6 +120,10 @@ enum Place {
     InFlight,
     /// Refused by the server without running; waits to be sent again.
     Delayed,
+    /// Waits for its slot.
+    Held,
+    /// On its way to another bridge.
+    Strayed,
 }
 
 /// How often a command was sent before, and whether one of these attempts may have run. One byte: slots are many.
@@ -196,6 +204,8 @@ pub struct Bridge<W> {
     config: Config,
     policy: Box<dyn BacklogPolicy>,
     prng: Prng,
+    /// Present on the bridge of a cluster's node.
+    routed: Option<Box<routed::Routed>>,
     /// Present on a connection that subscribes.
     pubsub: Option<pubsub::PubSub<W>>,
     slots: Slab<Slot<W>>,
@@ -261,6 +271,7 @@ impl<W> Bridge<W> {
         Ok(Self {
             policy,
             prng: Prng::new(seed),
+            routed: None,
             pubsub: None,
             slots: Slab::new(config.guards.generation),
             log: Log::default(),
@@ -315,6 +326,7 @@ impl<W> Bridge<W> {
         match self.slots.remove(ticket.index())?.state {
             State::Done(outcome) => Some(outcome),
             State::Pending(_) | State::Removed => None,
+            State::Forwarded => Some(Err(Error::misuse("the command went to another bridge"))),
         }
     }
 
@@ -329,13 +341,14 @@ impl<W> Bridge<W> {
     pub fn abandon(&mut self, ticket: Ticket) {
         let Some(slot) = self.slots.get_mut(ticket).filter(|slot| !slot.is_given_up()) else { return };
         match &mut slot.state {
-            State::Done(_) | State::Removed => {
+            State::Done(_) | State::Forwarded | State::Removed => {
                 self.slots.remove(ticket.index());
             }
             State::Pending(pending) => {
                 pending.waiter = None;
                 match slot.place {
-                    Place::InFlight => slot.orphan(),
+                    Place::InFlight | Place::Strayed => slot.orphan(),
+                    Place::Held => self.abandon_held(ticket.index()),
                     Place::Queue => self.withdraw(ticket.index()),
                     Place::Delayed => {
                         self.delayed.retain(|delayed| delayed.index != ticket.index());
@@ -531,6 +544,7 @@ impl<W> Bridge<W> {
         }
         self.room.close(&mut self.wakes);
         self.close_pubsub(now);
+        self.fail_all_held(now, &ErrorKind::Closed);
         if !self.conn.is_up() {
             self.fail_waiting(now, &ErrorKind::Closed);
             self.lose(now, LostCause::Killed);
@@ -555,7 +569,7 @@ impl<W> Bridge<W> {
             Some(State::Removed) => {
                 self.slots.remove(index);
             }
-            Some(State::Done(_)) | None => {}
+            Some(State::Done(_) | State::Forwarded) | None => {}
         }
     }
 
@@ -565,6 +579,7 @@ impl<W> Bridge<W> {
             && self.queue.len() == self.queue_removed
             && self.delayed.is_empty()
             && self.postponed.is_empty()
+            && !self.has_wanderers()
     }
 
     /// Whether [`Bridge::close`] was called: nothing more is accepted.

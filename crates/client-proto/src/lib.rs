@@ -16,13 +16,15 @@ mod liveness;
 pub mod maintenance;
 mod policy;
 mod retry;
+pub mod routing;
 mod server_error;
 mod slab;
 pub mod subscriptions;
 
 pub use bridge::{
-    AttemptError, Batch, Bridge, Continuity, Counters, Event, Flush, HandoffDial, HandoffEvent, Leaving,
-    LinkState, MaintenanceEvent, Parts, PubSubConfig, RoomTicket, Snapshot, Submitted,
+    Adopt, AttemptError, Batch, Bridge, Continuity, Counters, Event, Flush, HandoffDial, HandoffEvent,
+    Leaving, LinkState, MaintenanceEvent, MapTrouble, News, Parts, PubSubConfig, RoomTicket, Snapshot, Stray,
+    StrayReason, SubmitError, Submitted,
 };
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};

@@ -23,7 +23,7 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
 pub(super) struct Delayed {
     pub(super) index: u32,
     due: Instant,
-    bytes: Vec<u8>,
+    pub(super) bytes: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -74,7 +74,8 @@ impl<W> Bridge<W> {
             if self.conn.is_up() { self.delayed.iter().map(|delayed| delayed.due).min() } else { None };
         let pubsub = self.pubsub.as_ref().and_then(|pubsub| pubsub.poll_timeout());
         let maintenance = self.maintenance_timeout();
-        [self.deadline_timeout(), delayed, pubsub, self.link_timeout(), maintenance]
+        let routed = self.routed_timeout();
+        [self.deadline_timeout(), delayed, pubsub, self.link_timeout(), maintenance, routed]
             .into_iter()
             .flatten()
             .min()
@@ -115,6 +116,7 @@ impl<W> Bridge<W> {
         let stretch_ms = u32::try_from(stretch.as_millis()).unwrap_or(u32::MAX);
         let mut indices: Vec<u32> = self.queue.iter().copied().collect();
         indices.extend(self.delayed.iter().map(|delayed| delayed.index));
+        indices.extend(self.held_indices());
         let in_flight = self.conns().flat_map(|conn| &conn.in_flight);
         indices.extend(in_flight.filter_map(|flight| match flight {
             Flight::Command(ticket) => Some(ticket.index()),
@@ -171,6 +173,7 @@ impl<W> Bridge<W> {
             self.on_conn(generation, |bridge| bridge.scan_in_flight(now, &mut scan));
         }
         self.scan_delayed(now, &mut scan);
+        self.scan_held(now, &mut scan);
         self.scan_postponed(now, &mut scan);
         self.clock.scanned_at = now;
         self.clock.scan_at = (scan.next < i32::MAX)
@@ -251,6 +254,14 @@ impl<W> Bridge<W> {
             self.report.counters.expired += 1;
             self.fail(now, index, ErrorKind::Deadline, Stage::Queued);
         }
+    }
+
+    /// The same of commands that wait for their slots.
+    fn scan_held(&mut self, now: Instant, scan: &mut Scan) {
+        let due = |index: u32| Some((index, scan.judge(self.slots.at(index)?, true)?));
+        let ended: Vec<_> = self.held_indices().into_iter().filter_map(due).collect();
+        self.report.counters.expired += ended.len() as u64;
+        self.fail_held(now, &ended);
     }
 
     /// The same of refused commands whose bytes a writer still has.

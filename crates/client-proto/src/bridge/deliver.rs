@@ -192,6 +192,9 @@ impl<W> Bridge<W> {
             }
             let frames = std::mem::take(frames);
             self.conn.in_flight.pop_front();
+            if self.routed.is_some() {
+                return self.answer_unit(now, index, frames, len);
+            }
             self.complete(now, index, Reply::Many(frames));
             return len;
         }
@@ -205,14 +208,17 @@ impl<W> Bridge<W> {
     }
 
     #[inline]
-    fn complete(&mut self, now: Instant, index: u32, reply: Reply) {
+    pub(super) fn complete(&mut self, now: Instant, index: u32, reply: Reply) {
         let _ = now;
         self.report.counters.answered += 1;
         self.finish(index, Ok(reply));
     }
 
     /// The server answered with an error: the answer, or a refusal after which the command is sent again.
-    fn refused(&mut self, now: Instant, index: u32, error: ServerError, len: usize) -> usize {
+    pub(super) fn refused(&mut self, now: Instant, index: u32, error: ServerError, len: usize) -> usize {
+        if self.routed.is_some() && self.send_elsewhere(now, index, &error) {
+            return len;
+        }
         let failure = Failure::Answered(error.class());
         let Some(Decision::RetryAfter(wait)) = self.decide(now, index, failure) else {
             self.report.counters.answered += 1;
@@ -248,7 +254,7 @@ impl<W> Bridge<W> {
 
     /// Gives the server's error to the caller. A refusal proves that this attempt did not run; it says nothing about
     /// an earlier one that was lost.
-    fn finish_refused(&mut self, index: u32, error: ServerError) {
+    pub(super) fn finish_refused(&mut self, index: u32, error: ServerError) {
         let may_have_run = self.slots.at(index).is_some_and(|slot| slot.attempts.sent() == Sent::Maybe);
         let sent = if may_have_run && error.class().is_not_executed() { Sent::Maybe } else { Sent::Answered };
         self.finish(index, Err(Error::new(ErrorKind::Server(error), sent)));

@@ -53,7 +53,7 @@ impl<W> Bridge<W> {
         // What a writer has is sent all the same, also if the kernel has not taken it yet.
         let (stage, sent) = match place {
             Place::InFlight => (self.stage_in_flight(pending.end), Sent::Maybe),
-            Place::Queue | Place::Delayed => (Stage::Queued, attempts.sent()),
+            Place::Queue | Place::Delayed | Place::Held | Place::Strayed => (Stage::Queued, attempts.sent()),
         };
         self.explained(now, &self.scene(now), ticket.index(), Error::new(kind, sent), stage)
     }
@@ -116,7 +116,7 @@ impl<W> Bridge<W> {
         };
         let blame = self.blame(now, error.kind(), stage, age, on_wire);
         error.with_diagnosis(Diagnosis {
-            command: self.name_of(pending.end, pending.len),
+            command: self.held_name(index).unwrap_or_else(|| self.name_of(pending.end, pending.len)),
             stage,
             queued: age.saturating_sub(held),
             staged: held.saturating_sub(on_wire),
@@ -177,9 +177,15 @@ impl<W> Bridge<W> {
         Some(HeadOfLine { name: self.name_of(pending.end, pending.len), age })
     }
 
+    /// The name of a command that waits for its slot.
+    fn held_name(&self, index: u32) -> Option<Box<str>> {
+        let bytes = self.held_bytes(index)?;
+        Some(command_name(&bytes[..bytes.len().min(NAME_BYTES_MAX as usize)]).into())
+    }
+
     /// The name of the command with these bytes.
     fn name_of(&self, end: u64, len: u32) -> Box<str> {
-        let start = end - u64::from(len);
+        let start = end.saturating_sub(u64::from(len));
         let mut head = Vec::new();
         self.log.copy(start..end.min(start + NAME_BYTES_MAX), &mut head);
         command_name(&head).into()

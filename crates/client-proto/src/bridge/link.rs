@@ -155,6 +155,7 @@ impl<W> Bridge<W> {
         self.report.counters.dials_failed += 1;
         self.report.trouble = Some(Trouble::Dial(error));
         self.report.event(Event::DialFailed { generation, error, retry_in: due.since(now) });
+        self.note_down();
         if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
         }
@@ -338,6 +339,8 @@ impl<W> Bridge<W> {
                 self.report.event(Event::HandshakeFailed { generation, error, retry_in: due.since(now) });
             }
         }
+        self.note_down();
+        self.shed_after_loss();
         if self.is_closed {
             self.fail_waiting(now, &ErrorKind::Closed);
         } else if !self.policy.keep_on_loss(self.link.outage) {

@@ -158,6 +158,7 @@ impl<W> Bridge<W> {
         let has_changed = self.moves.windows.on_notification(now, &notification, arrival);
         match &notification {
             Notification::Moving(moving) => self.take_moving(now, moving),
+            Notification::SlotsMoved(moved) if has_changed => self.note_slots_moved(moved),
             _ if !has_changed => self.report.counters.notifications_stale += 1,
             _ => {}
         }
@@ -298,6 +299,9 @@ impl<W> Bridge<W> {
     pub(super) fn advance(&mut self, now: Instant) {
         if !self.others.is_empty() || self.moves.is_active() || self.has_overlap() {
             self.advance_handoff(now);
+        }
+        if self.is_routing() {
+            self.settle_routed(now);
         }
     }
 

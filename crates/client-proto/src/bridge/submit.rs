@@ -69,7 +69,7 @@ impl<W> Bridge<W> {
     }
 
     #[inline]
-    fn accept(
+    pub(super) fn accept(
         &mut self,
         now: Instant,
         order: &Order,
@@ -112,7 +112,7 @@ impl<W> Bridge<W> {
 
     /// Whether the command may come in. Room that it was promised is used up, or given on if it may not.
     #[inline]
-    fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
+    pub(super) fn admit(&mut self, now: Instant, order: &Order) -> Result<(), Error> {
         let is_promised = self.room.claim(order.room);
         let admitted = self.judge(now, order, is_promised);
         if is_promised && admitted.is_err() {

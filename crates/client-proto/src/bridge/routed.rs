@@ -1,0 +1,678 @@
+//! One bridge among those of a cluster: what it may take, what waits, what goes elsewhere.
+//!
+//! Owns the gate of each slot, the commands that wait for their slot, and the moment at which they may go on. Does not own
+//! which endpoint has which slot ([`crate::routing`]), nor the way of a command from one bridge to another ([`stray`]).
+//!
+//! # Order
+//!
+//! Commands on one slot run in the order of their submission, wherever the slot goes. Three rules see to that:
+//!
+//! * **Closed.** A bridge whose slot belongs to another one takes no command on it ([`SubmitError::Elsewhere`]): the caller
+//!   looks at the map again. What it had not sent leaves, in order.
+//! * **Held.** The slot's new bridge keeps commands on it until the old one has answered, or handed over, everything that was
+//!   sent (a *fence*). What comes back from there goes first.
+//! * A server that refuses a command for now (`TRYAGAIN`, `CLUSTERDOWN`, ...) makes its slot wait: the refused command, then
+//!   those that were sent behind it and refused as well, then those that were not sent. Other slots do not notice.
+//!
+//! ```text
+//!              open_slots             unfence (the old owner has answered)
+//!   Closed ----------------> Held --------------------------------------> Open
+//!      ^                      ^  |                                          |
+//!      |     refused for now  |  | due, and what was sent has been answered |
+//!      |                      +--|------------------------------------------+
+//!      +------ close_slots ------+------------------------------------------+
+//! ```
+//!
+//! What a server executes although it has refused an earlier command of the same slot, because it changed its mind in
+//! between, has overtaken that command: nobody can call it back.
+
+mod stray;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use towline_cluster::{SLOT_COUNT, Slot};
+use towline_sansio::Instant;
+
+use super::{Bridge, Flight, Flush, Place, State, Submitted};
+use crate::command::{Encoder, Order};
+use crate::error::{Error, ErrorKind};
+use crate::maintenance::SlotsMoved;
+use crate::slab::Ticket;
+
+pub use stray::{Adopt, Stray, StrayReason};
+
+/// A command without keys.
+const NO_SLOT: u16 = u16::MAX;
+
+/// What a routed bridge knows of a command beside what every bridge knows. Kept apart, so that a command of a client without
+/// a cluster does not pay for it.
+#[derive(Debug, Clone, Copy)]
+struct Tag {
+    slot: u16,
+    /// How often it was sent to another node.
+    redirects: u8,
+    /// How often it was refused for now.
+    waits: u8,
+    /// `ASKING` goes before it.
+    is_asking: bool,
+}
+
+const UNTAGGED: Tag = Tag { slot: NO_SLOT, redirects: 0, waits: 0, is_asking: false };
+
+/// A set of slots: 2 KiB, made when it is first needed.
+#[derive(Debug, Default)]
+struct SlotSet(Option<Box<[u64; SLOT_COUNT / 64]>>);
+
+impl SlotSet {
+    #[inline]
+    fn contains(&self, slot: Slot) -> bool {
+        let Some(words) = &self.0 else { return false };
+        words.get(usize::from(slot) / 64).is_some_and(|word| word & (1 << (slot % 64)) != 0)
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        let words = self.0.get_or_insert_with(|| Box::new([0; SLOT_COUNT / 64]));
+        if let Some(word) = words.get_mut(usize::from(slot) / 64) {
+            *word |= 1 << (slot % 64);
+        }
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        if let Some(words) = &mut self.0
+            && let Some(word) = words.get_mut(usize::from(slot) / 64)
+        {
+            *word &= !(1 << (slot % 64));
+        }
+    }
+}
+
+/// A command that waits for its slot, with a copy of its bytes.
+#[derive(Debug)]
+struct Held {
+    index: u32,
+    bytes: Vec<u8>,
+}
+
+/// A slot that waits.
+#[derive(Debug, Default)]
+struct Hold {
+    /// The server needs time.
+    due: Option<Instant>,
+    /// Fences that have not passed: this bridge's own, and those of bridges that had the slot before.
+    awaits: u32,
+    /// Were sent and came back.
+    returned: VecDeque<Held>,
+    /// Were not sent before the slot began to wait, here or at a bridge that had it before.
+    shed: VecDeque<Held>,
+    /// Were submitted since.
+    later: VecDeque<Held>,
+}
+
+/// What has to be answered before younger commands of a slot may be sent, here or elsewhere.
+#[derive(Debug)]
+struct Fence {
+    slot: Slot,
+    /// Commands that were in flight.
+    tickets: Vec<Ticket>,
+    /// Those that were not sent have been taken out of the queue.
+    is_gathered: bool,
+    /// The slot is this bridge's own.
+    is_local: bool,
+}
+
+/// The routing side of a bridge.
+#[derive(Debug)]
+pub(super) struct Routed {
+    /// By number of the completion slot.
+    tags: Vec<Tag>,
+    closed: SlotSet,
+    /// The endpoint is none of the cluster's any more: everything goes elsewhere.
+    is_leaving: bool,
+    holds: BTreeMap<Slot, Hold>,
+    /// When the first of them is due.
+    due: Option<Instant>,
+    fences: Vec<Fence>,
+    /// Slots whose unsent commands have to be taken out of the queue: with whether they stay here.
+    gather: Vec<(Slot, bool)>,
+    /// Everything has to be taken out of the queue, to go elsewhere.
+    gather_all: bool,
+    /// Commands that the router has, or will have with the next news.
+    away: Vec<Ticket>,
+    news: News,
+}
+
+/// What the router has to know.
+#[derive(Debug, Default)]
+pub struct News {
+    /// Commands that go elsewhere, in order.
+    pub strays: Vec<Stray>,
+    /// Slots of other bridges for which everything that was sent here has been answered.
+    pub passed: Vec<Slot>,
+    /// What the slot map may be wrong about.
+    pub trouble: Option<MapTrouble>,
+    /// Slots that the server says have moved.
+    pub moves: Vec<SlotsMoved>,
+}
+
+/// Why the slot map should be asked for again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MapTrouble {
+    /// A redirect: one slot is known to be elsewhere.
+    Redirected,
+    /// The server cannot serve a slot at present, or has another role.
+    Refused,
+    /// The endpoint cannot be reached.
+    Down,
+}
+
+/// Why a command was not taken.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SubmitError {
+    /// Its slot belongs to another endpoint: look at the map again.
+    Elsewhere,
+    /// As [`Bridge::submit`] says.
+    Failed(Error),
+}
+
+impl Routed {
+    fn new() -> Self {
+        Self {
+            tags: Vec::new(),
+            closed: SlotSet::default(),
+            is_leaving: false,
+            holds: BTreeMap::new(),
+            due: None,
+            fences: Vec::new(),
+            gather: Vec::new(),
+            gather_all: false,
+            away: Vec::new(),
+            news: News::default(),
+        }
+    }
+
+    fn tag(&self, index: u32) -> Tag {
+        self.tags.get(index as usize).copied().unwrap_or(UNTAGGED)
+    }
+
+    fn set_tag(&mut self, index: u32, tag: Tag) {
+        let at = index as usize;
+        if at >= self.tags.len() {
+            self.tags.resize(at + 1, UNTAGGED);
+        }
+        self.tags[at] = tag;
+    }
+
+    fn trouble(&mut self, trouble: MapTrouble) {
+        self.news.trouble = self.news.trouble.max(Some(trouble));
+    }
+
+    const fn has_gathering(&self) -> bool {
+        self.gather_all || !self.gather.is_empty()
+    }
+}
+
+impl News {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.strays.is_empty() && self.passed.is_empty() && self.trouble.is_none() && self.moves.is_empty()
+    }
+}
+
+impl<W> Bridge<W> {
+    /// Makes this the bridge of one node of a cluster. To be called before anything else.
+    #[must_use]
+    pub fn with_routing(mut self) -> Self {
+        self.routed = Some(Box::new(Routed::new()));
+        self
+    }
+
+    /// [`Bridge::submit`] for a command on `slot`, or without keys.
+    ///
+    /// # Errors
+    /// [`SubmitError::Elsewhere`]: nothing was taken, and the map says where to go.
+    #[inline]
+    pub fn submit_routed(
+        &mut self,
+        now: Instant,
+        slot: Option<Slot>,
+        order: &Order,
+        waiter: Option<W>,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Submitted, SubmitError> {
+        let Some(routed) = &self.routed else {
+            return Err(SubmitError::Failed(Error::misuse("this bridge is not one of a cluster's")));
+        };
+        if routed.is_leaving || self.is_closed || slot.is_some_and(|slot| routed.closed.contains(slot)) {
+            return Err(SubmitError::Elsewhere);
+        }
+        let is_held = slot.is_some_and(|slot| !routed.holds.is_empty() && routed.holds.contains_key(&slot));
+        self.admit(now, order).map_err(SubmitError::Failed)?;
+        let mut submitted = self.accept(now, order, waiter, encode);
+        let Some(&index) = self.queue.back() else { return Ok(submitted) };
+        if let Some(routed) = &mut self.routed {
+            routed.set_tag(index, Tag { slot: slot.unwrap_or(NO_SLOT), ..UNTAGGED });
+        }
+        if is_held && self.hold_back(index) {
+            submitted.flush = Flush::Nobody;
+        }
+        Ok(submitted)
+    }
+
+    /// Takes the youngest command out of the queue again, to wait for its slot.
+    fn hold_back(&mut self, index: u32) -> bool {
+        let mut bytes = Vec::new();
+        let Some(State::Pending(pending)) = self.slots.at(index).map(|slot| &slot.state) else {
+            return false;
+        };
+        if !self.log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
+            return false;
+        }
+        let Some(routed) = &mut self.routed else { return false };
+        let Some(hold) = routed.holds.get_mut(&routed.tag(index).slot) else { return false };
+        hold.later.push_back(Held { index, bytes });
+        self.queue.pop_back();
+        if let Some(slot) = self.slots.at_mut(index) {
+            slot.place = Place::Held;
+        }
+        true
+    }
+
+    /// The slot is this endpoint's from now on, but commands on it wait until so many fences have passed
+    /// ([`Bridge::unfence`]).
+    pub fn open_slot(&mut self, slot: Slot, awaits: u32) {
+        let Some(routed) = &mut self.routed else { return };
+        routed.closed.remove(slot);
+        if awaits > 0 {
+            routed.holds.entry(slot).or_default().awaits += awaits;
+        }
+    }
+
+    /// The slots are another endpoint's from now on. Gives up what was not sent, in order, and the fences that have passed
+    /// already; the rest comes with [`Bridge::take_news`]. `awaits` is told of each slot how many fences the new owner has
+    /// to wait for: this bridge's, and those that the slot waited for here.
+    pub fn close_slots(&mut self, now: Instant, slots: &[Slot], mut awaits: impl FnMut(Slot, u32)) -> News {
+        let Some(routed) = &mut self.routed else { return News::default() };
+        for slot in slots {
+            routed.closed.insert(*slot);
+            awaits(*slot, 1 + routed.holds.get(slot).map_or(0, |hold| hold.awaits));
+        }
+        // What waited for this bridge's own commands waits for them elsewhere.
+        for fence in &mut routed.fences {
+            fence.is_local &= !slots.contains(&fence.slot);
+        }
+        let earlier = std::mem::take(&mut routed.news);
+        self.raise_fences(slots, false);
+        self.give_up_holds(slots);
+        self.gather(now);
+        let Some(routed) = &mut self.routed else { return News::default() };
+        let mut shed = std::mem::replace(&mut routed.news, earlier);
+        // Everything else is for whoever asks for news.
+        routed.news.moves.append(&mut shed.moves);
+        routed.news.trouble = routed.news.trouble.max(shed.trouble.take());
+        shed
+    }
+
+    /// The endpoint is none of the cluster's any more: as [`Bridge::close_slots`] with all slots, and with what has no
+    /// keys. What is in flight is still answered; then the bridge ends.
+    pub fn retire(&mut self, now: Instant) -> News {
+        let Some(routed) = &mut self.routed else { return News::default() };
+        if routed.is_leaving {
+            return News::default();
+        }
+        routed.is_leaving = true;
+        routed.gather_all = true;
+        let held: Vec<Slot> = routed.holds.keys().copied().collect();
+        let mut news = self.close_slots(now, &held, |_, _| ());
+        // No slot was moved by this call: its fences are those of others.
+        news.passed.clear();
+        self.shed_delayed(&mut news);
+        self.close(now);
+        news
+    }
+
+    /// One more fence has passed for what waits for `slot`.
+    pub fn unfence(&mut self, now: Instant, slot: Slot) {
+        let Some(routed) = &mut self.routed else { return };
+        let Some(hold) = routed.holds.get_mut(&slot) else { return };
+        hold.awaits = hold.awaits.saturating_sub(1);
+        self.pump_hold(now, slot);
+    }
+
+    /// Whether [`Bridge::take_news`] has something.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.routed.as_ref().is_some_and(|routed| !routed.news.is_empty())
+    }
+
+    /// What the router has to know, since the last call.
+    pub fn take_news(&mut self) -> News {
+        self.routed.as_mut().map_or_else(News::default, |routed| std::mem::take(&mut routed.news))
+    }
+
+    /// The server says that slots have moved.
+    pub(super) fn note_slots_moved(&mut self, moved: &SlotsMoved) {
+        /// Announcements that wait for the router; more say nothing that a new map would not.
+        const MOVES_MAX: usize = 64;
+        let Some(routed) = &mut self.routed else { return };
+        if routed.news.moves.len() < MOVES_MAX {
+            routed.news.moves.push(moved.clone());
+        } else {
+            routed.trouble(MapTrouble::Redirected);
+        }
+    }
+
+    /// The endpoint cannot be reached, or could not be a moment ago.
+    pub(super) fn note_down(&mut self) {
+        if let Some(routed) = &mut self.routed {
+            routed.trouble(MapTrouble::Down);
+        }
+    }
+
+    /// When a slot's wait is over.
+    pub(super) fn routed_timeout(&self) -> Option<Instant> {
+        self.routed.as_ref().and_then(|routed| routed.due)
+    }
+
+    /// Everything that time, answers and returned bytes make possible.
+    #[cold]
+    pub(super) fn settle_routed(&mut self, now: Instant) {
+        self.gather(now);
+        self.check_fences(now);
+        if self.routed_timeout().is_some_and(|due| due <= now) {
+            let Some(routed) = &mut self.routed else { return };
+            routed.due = None;
+            let slots: Vec<Slot> = routed.holds.keys().copied().collect();
+            slots.into_iter().for_each(|slot| self.pump_hold(now, slot));
+        }
+    }
+
+    /// Whether [`Bridge::settle_routed`] has anything to look at.
+    #[inline]
+    pub(super) fn is_routing(&self) -> bool {
+        self.routed
+            .as_ref()
+            .is_some_and(|routed| routed.has_gathering() || !routed.fences.is_empty() || routed.due.is_some())
+    }
+
+    /// Makes `slot` wait for about `wait`, in whole ticks: slots that wait together go on together.
+    fn hold_for(&mut self, now: Instant, slot: Slot, wait: Duration) -> Option<&mut Hold> {
+        let tick = u64::try_from(self.config.tick.as_nanos()).unwrap_or(u64::MAX).max(1);
+        let due = Instant::from_nanos((now + wait).nanos().div_ceil(tick).saturating_mul(tick));
+        let routed = self.routed.as_mut()?;
+        routed.due = Some(routed.due.map_or(due, |known| known.min(due)));
+        // What lies in the queue was submitted after whatever makes the slot wait.
+        routed.gather.push((slot, true));
+        let hold = routed.holds.entry(slot).or_default();
+        hold.due = hold.due.max(Some(due));
+        Some(hold)
+    }
+
+    /// Notes what is in flight of each of these slots, as one fence each.
+    fn raise_fences(&mut self, slots: &[Slot], is_local: bool) {
+        let Some(routed) = &mut self.routed else { return };
+        let mut tickets: BTreeMap<Slot, Vec<Ticket>> = slots.iter().map(|slot| (*slot, Vec::new())).collect();
+        let others = self.others.successor.iter().map(|conn| &**conn);
+        let retiring = self.others.retiring.iter().map(|retiring| &*retiring.conn);
+        for flight in
+            std::iter::once(&self.conn).chain(others).chain(retiring).flat_map(|conn| &conn.in_flight)
+        {
+            let Flight::Command(ticket) = flight else { continue };
+            if let Some(known) = tickets.get_mut(&routed.tag(ticket.index()).slot) {
+                known.push(*ticket);
+            }
+        }
+        // Refused, and on their way to the router or waiting for a writer.
+        let away = self.postponed.iter().map(|(ticket, _)| *ticket).chain(routed.away.iter().copied());
+        for ticket in away {
+            if let Some(known) = tickets.get_mut(&routed.tag(ticket.index()).slot) {
+                known.push(ticket);
+            }
+        }
+        for (slot, tickets) in tickets {
+            if is_local && tickets.is_empty() {
+                continue;
+            }
+            if is_local && let Some(hold) = routed.holds.get_mut(&slot) {
+                hold.awaits += 1;
+            }
+            routed.fences.push(Fence { slot, tickets, is_gathered: is_local, is_local });
+            if !is_local {
+                routed.gather.push((slot, false));
+            }
+        }
+    }
+
+    /// Takes what was not sent of slots that wait, or have gone, out of the queue. As long as a writer has bytes of the
+    /// log this has to wait for it; nothing is sent meanwhile.
+    fn gather(&mut self, now: Instant) {
+        let Some(routed) = &mut self.routed else { return };
+        if !routed.has_gathering() || self.log.is_out() {
+            return;
+        }
+        let wanted: BTreeMap<Slot, bool> = std::mem::take(&mut routed.gather).into_iter().collect();
+        let is_all = std::mem::take(&mut routed.gather_all);
+        let held = self.extract(|tag| is_all || wanted.contains_key(&tag.slot));
+        let mut here: BTreeMap<Slot, Vec<Held>> = BTreeMap::new();
+        for held in held {
+            let Some(routed) = &mut self.routed else { return };
+            let slot = routed.tag(held.index).slot;
+            if wanted.get(&slot) == Some(&true) && !is_all && !routed.closed.contains(slot) {
+                here.entry(slot).or_default().push(held);
+            } else {
+                self.stray(held, StrayReason::Shed);
+            }
+        }
+        let local: Vec<Slot> =
+            wanted.iter().filter(|(_, is_here)| **is_here).map(|(slot, _)| *slot).collect();
+        for (slot, held) in here {
+            let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.get_mut(&slot)) else {
+                continue;
+            };
+            for held in held.into_iter().rev() {
+                if let Some(slot) = self.slots.at_mut(held.index) {
+                    slot.place = Place::Held;
+                }
+                hold.shed.push_front(held);
+            }
+        }
+        self.raise_fences(&local, true);
+        if let Some(routed) = &mut self.routed {
+            for fence in &mut routed.fences {
+                fence.is_gathered |= is_all || wanted.contains_key(&fence.slot);
+            }
+        }
+        self.release();
+        self.check_fences(now);
+    }
+
+    /// Takes commands out of the queue; their bytes stay accounted as unsent.
+    fn extract(&mut self, is_wanted: impl Fn(Tag) -> bool) -> Vec<Held> {
+        let Some(routed) = &self.routed else { return Vec::new() };
+        let (mut at, old, mut old_gone) = (0, self.queue_old, 0);
+        let mut out = Vec::new();
+        let (slots, log) = (&self.slots, &self.log);
+        self.queue.retain(|index| {
+            at += 1;
+            let Some(State::Pending(pending)) = slots.at(*index).map(|slot| &slot.state) else { return true };
+            if !is_wanted(routed.tag(*index)) {
+                return true;
+            }
+            let mut bytes = Vec::new();
+            if !log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
+                return true;
+            }
+            out.push(Held { index: *index, bytes });
+            old_gone += usize::from(at <= old);
+            false
+        });
+        self.queue_old -= old_gone;
+        self.tidy_queue();
+        out
+    }
+
+    /// What waited for these slots here goes where they go.
+    fn give_up_holds(&mut self, slots: &[Slot]) {
+        for slot in slots {
+            let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.remove(slot)) else {
+                continue;
+            };
+            hold.returned.into_iter().for_each(|held| self.stray(held, StrayReason::Returned));
+            hold.shed.into_iter().chain(hold.later).for_each(|held| self.stray(held, StrayReason::Shed));
+        }
+    }
+
+    /// Sees which fences have passed.
+    fn check_fences(&mut self, now: Instant) {
+        let Some(routed) = &mut self.routed else { return };
+        if routed.fences.is_empty() {
+            return;
+        }
+        let slots = &self.slots;
+        let is_open = |ticket: &Ticket| {
+            slots.ticket(ticket.index()) == Some(*ticket)
+                && slots.at(ticket.index()).is_some_and(|slot| {
+                    matches!(slot.state, State::Pending(_))
+                        && matches!(slot.place, Place::InFlight | Place::Strayed)
+                })
+        };
+        let mut passed = Vec::new();
+        routed.fences.retain_mut(|fence| {
+            // The last was sent last, so usually nothing else has to be looked at.
+            while fence.tickets.last().is_some_and(|ticket| !is_open(ticket)) {
+                fence.tickets.pop();
+            }
+            let is_over = fence.is_gathered && fence.tickets.is_empty();
+            if is_over {
+                passed.push((fence.slot, fence.is_local));
+            }
+            !is_over
+        });
+        for (slot, is_local) in passed {
+            if is_local {
+                self.unfence(now, slot);
+            } else if let Some(routed) = &mut self.routed {
+                routed.news.passed.push(slot);
+            }
+        }
+    }
+
+    /// Sends what need not wait any more.
+    fn pump_hold(&mut self, now: Instant, slot: Slot) {
+        let Some(routed) = &mut self.routed else { return };
+        let Some(hold) = routed.holds.get_mut(&slot) else { return };
+        if let Some(due) = hold.due.filter(|due| *due > now) {
+            routed.due = Some(routed.due.map_or(due, |known| known.min(due)));
+            return;
+        }
+        hold.due = None;
+        let mut ready = VecDeque::new();
+        // With two fences the slot has moved twice in a moment: what comes back first may not be the oldest.
+        if hold.awaits <= 1 {
+            ready.append(&mut hold.returned);
+        }
+        if hold.awaits == 0 {
+            ready.append(&mut hold.shed);
+            ready.append(&mut hold.later);
+            routed.holds.remove(&slot);
+        }
+        ready.into_iter().for_each(|held| self.enqueue(now, held));
+        self.grant_room();
+    }
+
+    /// Puts a command that has waited at the end of the queue.
+    fn enqueue(&mut self, now: Instant, held: Held) {
+        let Some(slot) = self.slots.at_mut(held.index) else { return };
+        let State::Pending(pending) = &mut slot.state else { return };
+        self.log.append(held.bytes.len(), |out| out.extend_from_slice(&held.bytes));
+        pending.end = self.log.end();
+        slot.place = Place::Queue;
+        self.queue.push_back(held.index);
+        self.review_age(now);
+    }
+
+    /// A command that waits for its slot is given up by its caller.
+    pub(super) fn abandon_held(&mut self, index: u32) {
+        let Some(routed) = &mut self.routed else { return };
+        if let Some(hold) = routed.holds.get_mut(&routed.tag(index).slot) {
+            for list in [&mut hold.returned, &mut hold.shed, &mut hold.later] {
+                list.retain(|held| held.index != index);
+            }
+        }
+        if let Some(State::Pending(pending)) = self.slots.at(index).map(|slot| &slot.state) {
+            self.unsent_bytes -= pending.len as usize;
+        }
+        self.slots.remove(index);
+        self.grant_room();
+    }
+
+    /// Whether commands wait for their slots, or are on their way to another bridge.
+    pub(super) fn has_wanderers(&self) -> bool {
+        let Some(routed) = &self.routed else { return false };
+        let is_empty =
+            |hold: &Hold| hold.returned.is_empty() && hold.shed.is_empty() && hold.later.is_empty();
+        !routed.away.is_empty() || !routed.holds.values().all(is_empty)
+    }
+
+    /// Commands that wait for their slots, for a look at their deadlines.
+    pub(super) fn held_indices(&self) -> Vec<u32> {
+        let Some(routed) = &self.routed else { return Vec::new() };
+        let lists = routed.holds.values().flat_map(|hold| [&hold.returned, &hold.shed, &hold.later]);
+        lists.flatten().map(|held| held.index).collect()
+    }
+
+    /// The bytes of a command that waits for its slot.
+    pub(super) fn held_bytes(&self, index: u32) -> Option<&[u8]> {
+        let routed = self.routed.as_ref()?;
+        let hold = routed.holds.get(&routed.tag(index).slot)?;
+        let mut held = hold.returned.iter().chain(&hold.shed).chain(&hold.later);
+        held.find(|held| held.index == index).map(|held| &*held.bytes)
+    }
+
+    /// Ends commands that wait for their slots.
+    pub(super) fn fail_held(&mut self, now: Instant, ended: &[(u32, ErrorKind)]) {
+        if ended.is_empty() {
+            return;
+        }
+        // They leave their lists afterwards: their errors tell their names.
+        for (index, kind) in ended {
+            self.fail_queued(now, *index, kind.clone());
+        }
+        let ended: BTreeSet<u32> = ended.iter().map(|(index, _)| *index).collect();
+        let Some(routed) = &mut self.routed else { return };
+        for hold in routed.holds.values_mut() {
+            for list in [&mut hold.returned, &mut hold.shed, &mut hold.later] {
+                list.retain(|held| !ended.contains(&held.index));
+            }
+        }
+    }
+
+    /// After a loss: what came back to the queue of slots that are elsewhere follows them.
+    pub(super) fn shed_after_loss(&mut self) {
+        let Some(routed) = &self.routed else { return };
+        if !routed.is_leaving && routed.closed.0.is_none() {
+            return;
+        }
+        let is_leaving = routed.is_leaving;
+        let closed = routed.closed.0.clone();
+        let closed = SlotSet(closed);
+        let held = self.extract(|tag| is_leaving || (tag.slot != NO_SLOT && closed.contains(tag.slot)));
+        held.into_iter().for_each(|held| self.stray(held, StrayReason::Returned));
+    }
+
+    /// Everything that waits is over: the bridge was closed without a connection.
+    pub(super) fn fail_all_held(&mut self, now: Instant, kind: &ErrorKind) {
+        let ended: Vec<_> = self.held_indices().into_iter().map(|index| (index, kind.clone())).collect();
+        self.fail_held(now, &ended);
+    }
+
+    /// Why the outcome of a ticket is not here, if its command went to another bridge: its slot is free with that.
+    pub fn take_forwarded(&mut self, ticket: Ticket) -> bool {
+        let is_forwarded =
+            self.slots.get_mut(ticket).is_some_and(|slot| matches!(slot.state, State::Forwarded));
+        if is_forwarded {
+            self.slots.remove(ticket.index());
+        }
+        is_forwarded
+    }
+}

@@ -1,0 +1,167 @@
+//! Commands are carried from bridge to bridge.
+//!
+//! Owns the order of the steps when the map changes and when a bridge has news. Does not own the bridges: whoever does
+//! lends them, one at a time ([`Bridges`]), so that no two of their locks are ever held at once.
+//!
+//! All calls for one client must be made one after the other (under one lock): what two of them did at once would have no
+//! order. A map is published after the bridges have changed: whoever looks at the old one finds its slot closed there, and
+//! looks again.
+
+use towline_cluster::{RedirectKind, Slot, View};
+use towline_sansio::Instant;
+
+use super::router::{Change, EndpointId, Router};
+use super::{Endpoint, RefreshCause};
+use crate::bridge::{Adopt, Bridge, MapTrouble, News, Stray, StrayReason};
+use crate::error::{Error, ErrorKind};
+use crate::slab::Ticket;
+
+/// The bridges of a client.
+pub trait Bridges<W> {
+    /// Makes the bridge of a new endpoint.
+    fn open(&mut self, endpoint: &Endpoint);
+
+    /// Lends the bridge of an endpoint, also of one that was retired and has not ended. `None` if there is none.
+    fn with<T>(&mut self, id: EndpointId, act: impl FnOnce(&mut Bridge<W>) -> T) -> Option<T>;
+
+    /// What was `origin` at bridge `from` is `ticket` at bridge `to` from now on: to be noted for the caller, and said by
+    /// [`Bridge::forwarded`]. If that says that nobody wants it any more, `ticket` is to be abandoned.
+    fn forward(&mut self, now: Instant, from: (EndpointId, Ticket), to: (EndpointId, Ticket));
+
+    /// The bridge was retired: it ends by itself.
+    fn retired(&mut self, id: EndpointId);
+
+    /// The map has changed.
+    fn publish(&mut self, router: &Router);
+}
+
+/// Takes what the nodes say about their cluster.
+pub fn on_views<W>(router: &mut Router, now: Instant, views: &[View], bridges: &mut impl Bridges<W>) {
+    let change = router.refreshed(now, views);
+    apply(router, now, &change, bridges);
+}
+
+/// Takes what bridge `from` has to say.
+pub fn on_news<W>(
+    router: &mut Router,
+    now: Instant,
+    from: EndpointId,
+    news: News,
+    bridges: &mut impl Bridges<W>,
+) {
+    match news.trouble {
+        Some(MapTrouble::Refused | MapTrouble::Down) => router.request_refresh(now, RefreshCause::Urgent),
+        Some(MapTrouble::Redirected) => router.request_refresh(now, RefreshCause::Redirected),
+        None => {}
+    }
+    for moved in &news.moves {
+        let change = router.slots_moved(now, moved);
+        apply(router, now, &change, bridges);
+    }
+    for stray in news.strays {
+        carry(router, now, from, &stray, bridges);
+    }
+    pass(router, now, &news.passed, bridges);
+}
+
+fn pass<W>(router: &Router, now: Instant, slots: &[Slot], bridges: &mut impl Bridges<W>) {
+    for slot in slots {
+        if let Some(owner) = router.owner(*slot) {
+            bridges.with(owner.id, |bridge| bridge.unfence(now, *slot));
+        }
+    }
+}
+
+/// Does what a change of the map means.
+fn apply<W>(router: &mut Router, now: Instant, change: &Change, bridges: &mut impl Bridges<W>) {
+    if change.is_empty() {
+        return;
+    }
+    for id in &change.added {
+        if let Some(endpoint) = router.endpoint(*id) {
+            bridges.open(endpoint);
+        }
+    }
+    let mut given_up: Vec<(EndpointId, News)> = Vec::new();
+    for (from, to, slots) in &change.moved {
+        let mut awaits: Vec<(Slot, u32)> = slots.iter().map(|slot| (*slot, 0)).collect();
+        if let Some(from) = from {
+            let mut at = awaits.iter_mut();
+            let closed = bridges.with(*from, |bridge| {
+                bridge.close_slots(now, slots, |_, fences| {
+                    if let Some((_, awaits)) = at.next() {
+                        *awaits = fences;
+                    }
+                })
+            });
+            given_up.extend(closed.map(|news| (*from, news)));
+        }
+        bridges.with(*to, |bridge| awaits.iter().for_each(|(slot, fences)| bridge.open_slot(*slot, *fences)));
+    }
+    for id in &change.removed {
+        given_up.extend(bridges.with(*id, |bridge| bridge.retire(now)).map(|news| (*id, news)));
+    }
+    // Nothing of it changes the map again: it was not sent.
+    for (from, news) in given_up {
+        news.strays.iter().for_each(|stray| hand_over(router, now, from, stray, None, bridges));
+        pass(router, now, &news.passed, bridges);
+    }
+    change.removed.iter().for_each(|id| bridges.retired(*id));
+    bridges.publish(router);
+}
+
+/// Brings a stray to whom it belongs.
+fn carry<W>(
+    router: &mut Router,
+    now: Instant,
+    from: EndpointId,
+    stray: &Stray,
+    bridges: &mut impl Bridges<W>,
+) {
+    let StrayReason::Redirected(redirect, _) = &stray.reason else {
+        return hand_over(router, now, from, stray, None, bridges);
+    };
+    let asked = router.endpoint(from).map(|endpoint| endpoint.address.clone());
+    let address = asked.and_then(|asked| redirect.address(&asked));
+    match redirect.kind {
+        RedirectKind::Moved => {
+            let slot = stray.slot.unwrap_or(redirect.slot);
+            let (_, change) = router.moved(now, from, slot, address.as_ref());
+            apply(router, now, &change, bridges);
+            hand_over(router, now, from, stray, None, bridges);
+        }
+        RedirectKind::Ask => {
+            let mut change = Change::default();
+            let target = address.and_then(|address| router.endpoint_at(now, &address, &mut change));
+            apply(router, now, &change, bridges);
+            hand_over(router, now, from, stray, target, bridges);
+        }
+    }
+}
+
+/// Gives a stray to the bridge that was asked for, or to that of its slot's owner; if neither takes it, it fails.
+fn hand_over<W>(
+    router: &Router,
+    now: Instant,
+    from: EndpointId,
+    stray: &Stray,
+    asking: Option<EndpointId>,
+    bridges: &mut impl Bridges<W>,
+) {
+    let usual = match stray.reason {
+        StrayReason::Shed => Adopt::Unsent,
+        StrayReason::Redirected(..) | StrayReason::Returned => Adopt::First,
+    };
+    let owner = match stray.slot {
+        Some(slot) => router.owner(slot).map(|owner| owner.id),
+        None => router.primaries().into_iter().find(|id| *id != from),
+    };
+    let choices = [asking.map(|id| (id, Adopt::Asking)), owner.map(|id| (id, usual))];
+    for (to, how) in choices.into_iter().flatten() {
+        if let Some(ticket) = bridges.with(to, |bridge| bridge.adopt(now, stray, how)).flatten() {
+            return bridges.forward(now, (from, stray.origin), (to, ticket));
+        }
+    }
+    let error = Error::new(ErrorKind::Unavailable, stray.sent());
+    bridges.with(from, |bridge| bridge.fail_stray(now, stray.origin, error));
+}
