@@ -38,6 +38,10 @@ mod client_servers;
 #[cfg(test)]
 mod client_session;
 #[cfg(test)]
+mod cluster_client;
+#[cfg(test)]
+mod cluster_client_moves;
+#[cfg(test)]
 mod config;
 #[cfg(test)]
 mod config_values;

@@ -546,7 +546,10 @@ impl<W> Bridge<W> {
         self.close_pubsub(now);
         self.fail_all_held(now, &ErrorKind::Closed);
         if !self.conn.is_up() {
-            self.fail_waiting(now, &ErrorKind::Closed);
+            // What is to go elsewhere goes once the writer is back.
+            if !self.is_gathering() {
+                self.fail_waiting(now, &ErrorKind::Closed);
+            }
             self.lose(now, LostCause::Killed);
         }
         self.release();

@@ -16,7 +16,7 @@ mod plan;
 mod refresh;
 mod router;
 
-pub use carry::{Bridges, on_news, on_views};
+pub use carry::{Bridges, apply, on_news, on_views};
 pub use cure::{Cure, REDIRECTS_AT_ONCE, REDIRECTS_MAX, Refusal, cure};
 pub use plan::{Join, Plan, Spread, plan};
 pub use refresh::{Refresh, RefreshCause, RefreshConfig};

@@ -1,7 +1,7 @@
-//! The client of one server: a cheap handle that every task may use at once.
+//! The client of one server, or of a cluster: a cheap handle that every task may use at once.
 //!
 //! Owns the sending of commands, pipelines and transactions, and the life of the engine behind them. Does not own what
-//! a command looks like ([`Cmd`]), what becomes of it when connections break (the bridge), nor the connection.
+//! a command looks like ([`Cmd`]), what becomes of it when connections break (the bridge), nor the connection, nor the ways of a cluster (`cluster`).
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -10,16 +10,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::broadcast;
+use towline_client_proto::routing::Plan;
 use towline_client_proto::{
     Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, PubSubConfig, Reply,
     RetryBudget, Sent, encoded_len,
 };
+use towline_cluster::{Slot, key_slot};
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
 use crate::args::Part;
 use crate::clock;
+use crate::cluster::{Attachment, Cluster};
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use crate::driver::{Life, Owner};
 use crate::engine::Engine;
@@ -31,7 +34,7 @@ use crate::transport::Connector;
 use crate::url::UrlError;
 use crate::value::{FromReply, ReplyError};
 
-/// A handle to one server. Cloning is cheap, and needless where a reference will do: every method takes `&self`.
+/// A handle to one server, or to a cluster. Cloning is cheap, and needless where a reference will do: every method takes `&self`.
 ///
 /// Commands of all handles and tasks share one connection and are pipelined by themselves. While the connection is
 /// down they wait (see the backlog policy), each until its own deadline. The engine ends when the last handle is
@@ -42,16 +45,24 @@ pub struct Client {
 }
 
 pub(crate) struct Inner {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) way: Way,
     pub(crate) command_timeout: Duration,
     is_idempotent_retried: bool,
     pub(crate) has_script_cache: bool,
     pub(crate) events: broadcast::Sender<Event>,
-    /// The client's; its leases share it.
-    pub(crate) pubsub: Arc<Hub>,
+    /// The client's; its leases share it. A cluster has several.
+    pubsub: Option<Arc<Hub>>,
     pub(crate) role: Role,
     /// Ends the engine with the last handle. A lease borrows its engine from the pool.
     _running: Option<Running>,
+}
+
+/// Where commands go.
+pub(crate) enum Way {
+    /// To one server.
+    Endpoint(Arc<Engine>),
+    /// To the nodes of a cluster.
+    Cluster(Arc<Cluster>),
 }
 
 /// Whose connection it is.
@@ -60,6 +71,8 @@ pub(crate) enum Role {
     Shared(Arc<Pool>),
     /// One holder's.
     Leased(Conduct),
+    /// There are those of the nodes.
+    Clustered,
 }
 
 /// A dial that hangs ends with the connect timeout too, and knows what it waited for: it gets this long to say so.
@@ -81,7 +94,7 @@ impl Running {
         connector: Connector,
         life: Life,
     ) -> Result<Self, OptionsError> {
-        let (engine, events) = start_engine(options, connector, None, life)?;
+        let (engine, events) = start_engine(options, connector, None, life, None)?;
         Ok(Self { engine, events })
     }
 
@@ -144,21 +157,56 @@ impl Drop for Running {
 }
 
 /// Starts a client on the current runtime.
-pub(crate) fn start(options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
+pub(crate) fn start(mut options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
+    if let Some(cluster_options) = options.take_cluster() {
+        let (command_timeout, is_idempotent_retried) =
+            (options.default_command_timeout(), options.is_idempotent_retried());
+        let has_script_cache = options.is_script_cached();
+        let cluster = Cluster::start(options, cluster_options)?;
+        return Ok(Arc::new(Inner {
+            command_timeout,
+            is_idempotent_retried,
+            has_script_cache,
+            events: cluster.events().clone(),
+            pubsub: None,
+            role: Role::Clustered,
+            way: Way::Cluster(cluster),
+            _running: None,
+        }));
+    }
     let connector = options.connector()?;
-    let running = Running::start(&options, connector.clone(), Life::Reconnects)?;
+    let (engine, events) = start_engine(&options, connector.clone(), None, Life::Reconnects, None)?;
+    Ok(assemble(options, connector, Running { engine, events }))
+}
+
+/// Starts the client of one node of a cluster on the current runtime.
+pub(crate) fn start_node(
+    options: ConnectOptions,
+    connector: Connector,
+    attachment: Attachment,
+) -> Arc<Inner> {
+    let (engine, events) =
+        start_engine(&options, connector.clone(), None, Life::Reconnects, Some(attachment))
+            .expect("invariant: the cluster's client has checked the options");
+    assemble(options, connector, Running { engine, events })
+}
+
+fn assemble(options: ConnectOptions, connector: Connector, running: Running) -> Arc<Inner> {
     let pubsub = Arc::new(Hub::new(options.clone(), connector.clone()));
-    let pool = Pool::new(options.clone(), connector, Arc::clone(&running.engine), Arc::clone(&pubsub));
-    Ok(Arc::new(Inner {
-        engine: Arc::clone(&running.engine),
-        command_timeout: options.default_command_timeout(),
-        is_idempotent_retried: options.is_idempotent_retried(),
-        has_script_cache: options.is_script_cached(),
+    let (command_timeout, is_idempotent_retried) =
+        (options.default_command_timeout(), options.is_idempotent_retried());
+    let has_script_cache = options.is_script_cached();
+    let pool = Pool::new(options, connector, Arc::clone(&running.engine), Arc::clone(&pubsub));
+    Arc::new(Inner {
+        way: Way::Endpoint(Arc::clone(&running.engine)),
+        command_timeout,
+        is_idempotent_retried,
+        has_script_cache,
         events: running.events.clone(),
-        pubsub,
+        pubsub: Some(pubsub),
         role: Role::Shared(pool),
         _running: Some(running),
-    }))
+    })
 }
 
 /// Starts the engine of one connection on the current runtime.
@@ -167,6 +215,7 @@ pub(crate) fn start_engine(
     connector: Connector,
     pubsub: Option<PubSubConfig>,
     life: Life,
+    attachment: Option<Attachment>,
 ) -> Result<(Arc<Engine>, broadcast::Sender<Event>), OptionsError> {
     let now = clock::now();
     let mut config = options.engine_config().clone();
@@ -182,26 +231,52 @@ pub(crate) fn start_engine(
         seed: RandomState::new().hash_one(now),
     };
     let mut bridge = Bridge::new(parts, now)?;
+    if attachment.is_some() {
+        bridge = bridge.with_routing();
+    }
     if let Some(pubsub) = pubsub {
         bridge = bridge.with_pubsub(pubsub, now);
     }
     let engine = Arc::new(Engine::new(bridge));
     let (events, _) = broadcast::channel(EVENTS_MAX);
-    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone(), life);
+    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone(), life, attachment);
     tokio::spawn(owner.run());
     Ok((engine, events))
 }
 
 impl Inner {
+    /// The engine of a client of one server.
+    pub(crate) fn endpoint(&self) -> &Arc<Engine> {
+        match &self.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(_) => unreachable!("invariant: nodes and leases are clients of one server"),
+        }
+    }
+
+    pub(crate) const fn cluster(&self) -> Option<&Arc<Cluster>> {
+        match &self.way {
+            Way::Endpoint(_) => None,
+            Way::Cluster(cluster) => Some(cluster),
+        }
+    }
+
+    /// The connection of subscriptions to a name: in a cluster, to the channels of its slot.
+    pub(crate) fn hub(&self, slot: Option<Slot>) -> Option<Arc<Hub>> {
+        match &self.way {
+            Way::Endpoint(_) => self.pubsub.clone(),
+            Way::Cluster(cluster) => Some(cluster.hub(slot)),
+        }
+    }
+
     /// A handle to a leased connection, which outlives it.
     pub(crate) fn leased(pool: &Arc<Pool>, running: &Running) -> Self {
         Self {
-            engine: Arc::clone(&running.engine),
+            way: Way::Endpoint(Arc::clone(&running.engine)),
             command_timeout: pool.options().default_command_timeout(),
             is_idempotent_retried: false,
             has_script_cache: pool.options().is_script_cached(),
             events: running.events.clone(),
-            pubsub: Arc::clone(pool.pubsub()),
+            pubsub: Some(Arc::clone(pool.pubsub())),
             role: Role::Leased(Conduct::new(Arc::clone(pool))),
             _running: None,
         }
@@ -218,7 +293,11 @@ impl Drop for Inner {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let state = self.inner.engine.lock();
+        let engine = match &self.inner.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(cluster) => return f.debug_tuple("Client").field(cluster).finish(),
+        };
+        let state = engine.lock();
         let (link, generation) = (state.bridge.link_state(), state.bridge.generation());
         f.debug_struct("Client").field("link", &link).field("generation", &generation).finish_non_exhaustive()
     }
@@ -254,9 +333,16 @@ impl Client {
 
     /// Waits for the connection, for the time of a dial.
     pub(crate) async fn connected_within(&self, timeout: Duration) -> Result<(), Error> {
+        let engine = match &self.inner.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(cluster) => {
+                let ready = tokio::time::timeout(timeout, cluster.ready()).await;
+                return ready.unwrap_or_else(|_| Err(cluster.no_map()));
+            }
+        };
         let end = tokio::time::Instant::now().checked_add(timeout);
         let mut reason = None;
-        let waiting = Running::connected(&self.inner.engine, &self.inner.events, |failure| {
+        let waiting = Running::connected(engine, &self.inner.events, |failure| {
             reason = Some(failure);
             end.is_none_or(|end| tokio::time::Instant::now() < end)
         });
@@ -285,7 +371,10 @@ impl Client {
     /// # Cancel safety
     /// Dropping it changes nothing.
     pub async fn ready(&self) -> Result<(), Error> {
-        Running::ready(&self.inner.engine, &self.inner.events).await
+        match &self.inner.way {
+            Way::Endpoint(engine) => Running::ready(engine, &self.inner.events).await,
+            Way::Cluster(cluster) => cluster.ready().await,
+        }
     }
 
     /// Ends the client for all its handles. Commands that were accepted are finished first if the connection is up,
@@ -297,14 +386,18 @@ impl Client {
     /// # Cancel safety
     /// Dropping it leaves the client closing.
     pub async fn close(&self) {
+        let engine = match &self.inner.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(cluster) => return Box::pin(cluster.close()).await,
+        };
         let mut events = self.inner.events.subscribe();
         // Those of a lease are its client's.
         if let Role::Shared(pool) = &self.inner.role {
             pool.close();
-            self.inner.pubsub.close();
+            self.inner.pubsub.iter().for_each(|hub| hub.close());
         }
         {
-            let mut state = self.inner.engine.lock();
+            let mut state = engine.lock();
             state.bridge.close(clock::now());
             if state.is_ended {
                 return;
@@ -338,9 +431,8 @@ impl Client {
         trace::command(b"SET", self.query_slices(&args, SideEffect::Idempotent)).await
     }
 
-    /// One command from slices that are copied once, into the connection's buffer.
+    /// One command from slices that are copied once, into the connection's buffer. The second is its key.
     async fn query_slices<T: FromReply>(&self, args: &[&[u8]], effect: SideEffect) -> Result<T, Error> {
-        let engine = &*self.inner.engine;
         let order = Order {
             effect,
             replies: 1,
@@ -349,7 +441,13 @@ impl Client {
             bytes: encoded_len(args),
             room: None,
         };
-        convert(engine.exchange(order, |out| out.command(args)).await)
+        convert(match &self.inner.way {
+            Way::Endpoint(engine) => engine.exchange(order, |out| out.command(args)).await,
+            Way::Cluster(cluster) => {
+                let slot = args.get(1).map(|key| key_slot(key));
+                cluster.exchange(slot, order, |out| out.command(args)).await
+            }
+        })
     }
 
     /// Sends one command.
@@ -365,8 +463,16 @@ impl Client {
 
     /// Sends one command that does not block and was admitted.
     pub(crate) async fn send_as(&self, cmd: &Cmd, order: Order) -> Result<Frame, Error> {
-        let engine = &*self.inner.engine;
-        match engine.exchange(order, |out| cmd.encode(out)).await? {
+        let reply = match &self.inner.way {
+            Way::Endpoint(engine) => engine.exchange(order, |out| cmd.encode(out)).await?,
+            Way::Cluster(cluster) => match cluster.plan(cmd) {
+                Plan::Slot(slot) => cluster.exchange(Some(slot), order, |out| cmd.encode(out)).await?,
+                Plan::Anywhere => cluster.exchange(None, order, |out| cmd.encode(out)).await?,
+                // Boxed: the future of every other command stays small.
+                plan => return Box::pin(cluster.carry_out(self, cmd, order.effect, plan)).await,
+            },
+        };
+        match reply {
             Reply::One(frame) => Ok(frame),
             Reply::Many(frames) => Ok(Frame::Array(frames)),
         }
@@ -382,8 +488,8 @@ impl Client {
         match &self.inner.role {
             // There is no next connection to repeat anything on.
             Role::Leased(_) => Flags::NO_RETRY,
-            Role::Shared(_) if self.inner.is_idempotent_retried => Flags::ALLOW_RETRY,
-            Role::Shared(_) => Flags::NONE,
+            Role::Shared(_) | Role::Clustered if self.inner.is_idempotent_retried => Flags::ALLOW_RETRY,
+            Role::Shared(_) | Role::Clustered => Flags::NONE,
         }
     }
 

@@ -6,6 +6,7 @@
 use crate::args::{Args, ArgsIter, Part, ToArgs, View};
 use bytes::Bytes;
 use std::time::Duration;
+use towline_client_proto::routing::{Plan, plan};
 use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, lookup, resolve};
 
 /// Begins a command.
@@ -49,6 +50,8 @@ pub struct CmdOptions {
     pub retry: RetryChoice,
     /// Nobody waits for the reply; a failure is counted, not reported.
     pub is_fire_and_forget: bool,
+    /// `ASKING` goes before it.
+    pub(crate) is_asking: bool,
 }
 
 /// What a caller says about repeating a command whose first run may have happened.
@@ -262,6 +265,29 @@ impl Cmd {
             }
         }
         Self { args, options: self.options }
+    }
+
+    /// The same command with other words: all of them, the name first.
+    pub(crate) fn with_words<'w>(&self, words: impl Iterator<Item = &'w [u8]>) -> Self {
+        let mut args = Args::default();
+        words.for_each(|word| args.push(word));
+        Self { args, options: self.options }
+    }
+
+    /// The same command for a node that imports its slot.
+    pub(crate) const fn asking(mut self) -> Self {
+        self.options.is_asking = true;
+        self
+    }
+
+    /// Whether `ASKING` goes before it.
+    pub(crate) const fn is_asking(&self) -> bool {
+        self.options.is_asking
+    }
+
+    /// Where it goes in a cluster.
+    pub(crate) fn plan(&self, may_split: bool) -> Plan {
+        self.args.view(|view| plan(view, may_split))
     }
 
     /// The key that decides where it is routed; `None` without keys.

@@ -23,6 +23,7 @@ use towline_client_proto::{Credentials, Event, Generation, LinkState, LostCause}
 use towline_sansio::Instant;
 
 use crate::clock;
+use crate::cluster::{Attachment, Follow};
 use crate::credentials::CredentialsProvider;
 use crate::engine::{Engine, Place, State, finish_write};
 use crate::lease::Guide;
@@ -57,6 +58,8 @@ pub(crate) struct Owner {
     connections: Vec<Connection>,
     dials: Vec<Dial>,
     life: Life,
+    /// Present on a connection of a cluster's client.
+    attachment: Option<Attachment>,
 }
 
 /// What follows when a connection that was ready is lost.
@@ -67,6 +70,8 @@ pub(crate) enum Life {
     /// The end: what a leased connection is about (watched keys, a transaction) ends with it. It leads where the guide
     /// says.
     OneConnection(Arc<Guide>),
+    /// The next one, wherever the cluster says then.
+    Follows(Follow),
     /// The end as well: it is for a few words to the process at this address, wherever the target has gone meanwhile.
     Aside(SocketAddr),
 }
@@ -74,7 +79,7 @@ pub(crate) enum Life {
 impl Life {
     /// Whether there is one connection and then no other.
     pub(crate) const fn is_single(&self) -> bool {
-        !matches!(self, Self::Reconnects)
+        !matches!(self, Self::Reconnects | Self::Follows(_))
     }
 
     /// Where to dial, and how many moves had been heard of by then.
@@ -82,6 +87,11 @@ impl Life {
         match self {
             Self::Reconnects => (state.bridge.reconnect_target(now), state.bridge.moves_announced()),
             Self::OneConnection(guide) => guide.course(now),
+            // A server that says where it goes knows better than the map.
+            Self::Follows(follow) => match state.bridge.reconnect_target(now) {
+                Whither::Configured => (follow.course(), state.bridge.moves_announced()),
+                named @ Whither::Named(_) => (named, state.bridge.moves_announced()),
+            },
             Self::Aside(at) => {
                 (Whither::Named(Address { host: at.ip().to_string().into(), port: at.port() }), 0)
             }
@@ -89,8 +99,10 @@ impl Life {
     }
 
     fn dial_failed(&self, whither: &Whither) {
-        if let Self::OneConnection(guide) = self {
-            guide.failed(whither);
+        match self {
+            Self::OneConnection(guide) => guide.failed(whither),
+            Self::Follows(follow) => follow.failed(),
+            Self::Reconnects | Self::Aside(_) => {}
         }
     }
 }
@@ -146,6 +158,7 @@ impl Owner {
         options: ConnectOptions,
         events: broadcast::Sender<Event>,
         life: Life,
+        attachment: Option<Attachment>,
     ) -> Self {
         let target_key = options.target().to_string().into();
         Self {
@@ -161,6 +174,7 @@ impl Owner {
             connections: Vec::new(),
             dials: Vec::new(),
             life,
+            attachment,
         }
     }
 
@@ -495,9 +509,13 @@ impl Owner {
         if state.bridge.has_events() {
             events.extend(std::iter::from_fn(|| state.bridge.poll_event()));
         }
+        let news = state.bridge.has_news().then(|| state.bridge.take_news());
         drop(state);
         self.wakes.drain(..).for_each(Waker::wake);
         events.into_iter().for_each(|event| self.tell(event));
+        if let (Some(news), Some(attachment)) = (news, &self.attachment) {
+            attachment.tell(news);
+        }
     }
 
     /// Callers may write to the connection that serves, and to no other.

@@ -6,6 +6,7 @@
 //! The lock is held for the encoding of one command or for handing out one read's replies; never during a system
 //! call, never while foreign code runs.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io::{self, IoSlice};
 use std::net::SocketAddr;
@@ -50,6 +51,8 @@ pub(crate) struct State {
     pub(crate) last_dial_error: Option<Arc<ConnectError>>,
     /// The owner has gone.
     pub(crate) is_ended: bool,
+    /// Where commands went that are another endpoint's now, until their callers ask.
+    pub(crate) forwards: BTreeMap<Ticket, (Arc<Engine>, Ticket)>,
 }
 
 impl State {
@@ -86,6 +89,7 @@ impl Engine {
             place: None,
             last_dial_error: None,
             is_ended: false,
+            forwards: BTreeMap::new(),
         };
         Self { state: Mutex::new(state), scripts: Mutex::default() }
     }
@@ -115,7 +119,7 @@ impl Engine {
 
     /// Sees to it that what was submitted gets written.
     #[inline]
-    fn see_to(&self, flush: Flush, now: Instant, state: MutexGuard<'_, State>) {
+    pub(crate) fn see_to(&self, flush: Flush, now: Instant, state: MutexGuard<'_, State>) {
         match flush {
             Flush::Nobody => wake_in_time(state),
             Flush::Owner => wake_owner(state),
@@ -168,29 +172,11 @@ impl Engine {
             return wake_finished(state);
         }
         // The bytes that left made room for others, whom the owner calls.
-        if !is_done || is_over || state.bridge.wants_write(serving) || state.bridge.has_wakes() {
+        let has_more = state.bridge.has_wakes() || state.bridge.has_news();
+        if !is_done || is_over || state.bridge.wants_write(serving) || has_more {
             wake_owner(state);
         } else {
             wake_in_time(state);
-        }
-    }
-
-    /// Submits, waiting for room in the backlog if there is none, up to the command's deadline.
-    pub(crate) async fn submit_when_room(
-        &self,
-        mut order: Order,
-        mut encode: impl FnMut(&mut Encoder<'_>),
-    ) -> Result<Option<Ticket>, Error> {
-        loop {
-            let now = clock::now();
-            match self.submit(now, &order, &mut encode) {
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::BacklogFull { .. }) && order.room.is_none() =>
-                {
-                    order.room = self.room(&order).await?;
-                }
-                other => return other,
-            }
         }
     }
 
@@ -216,6 +202,30 @@ impl Engine {
             _ => cx.waker().clone(),
         });
         outcome.map_or(Poll::Pending, Poll::Ready)
+    }
+
+    /// Waits until there is room for a command, and leaves it to others: it is there for whoever comes next.
+    pub(crate) async fn room_again(&self, order: &Order) -> Result<(), Error> {
+        if let Some(ticket) = self.room(order).await? {
+            let mut state = self.lock();
+            state.bridge.leave_room(ticket);
+            wake_finished(state);
+        }
+        Ok(())
+    }
+
+    /// As [`Engine::poll_outcome`]; nothing if it is not here, because the command went to another endpoint.
+    #[inline]
+    pub(crate) fn poll_routed(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<Option<Result<Reply, Error>>> {
+        let mut state = self.lock();
+        if state.bridge.is_forwarded(ticket) {
+            return Poll::Ready(None);
+        }
+        let outcome = state.bridge.poll_outcome(ticket, |left| match left {
+            Some(waker) if waker.will_wake(cx.waker()) => waker,
+            _ => cx.waker().clone(),
+        });
+        outcome.map_or(Poll::Pending, |outcome| Poll::Ready(Some(outcome)))
     }
 
     /// The outcome of a command.
@@ -407,7 +417,7 @@ fn refused<T>(state: MutexGuard<'_, State>, error: Error) -> Result<T, Error> {
 }
 
 /// Wakes whoever was freed by a command that was given up.
-fn wake_finished(mut state: MutexGuard<'_, State>) {
+pub(crate) fn wake_finished(mut state: MutexGuard<'_, State>) {
     let mut wakes = Vec::new();
     state.bridge.take_wakes(&mut wakes);
     drop(state);

@@ -25,14 +25,16 @@ use std::sync::Arc;
 use tokio::time::Instant;
 use towline_client_proto::Error;
 
+#[cfg(feature = "redis-compat")]
+use crate::client::Way;
 use crate::client::{Client, Inner, Role};
 
 pub(crate) use admit::Conduct;
 use admit::Taint;
 pub(crate) use guide::Guide;
 pub use pool::LeaseReport;
-pub(crate) use pool::Pool;
 use pool::Taken;
+pub(crate) use pool::{Pool, say};
 
 /// One connection for one caller, from [`Client::lease`]. Everything that takes a `&Client` takes it too.
 ///
@@ -109,12 +111,12 @@ impl Lease {
     /// The event [`MaintenanceEvent::Leaving`](crate::MaintenanceEvent) of this lease's own events tells the same as it
     /// happens.
     pub fn is_moving(&self) -> bool {
-        self.client.inner.engine.lock().leaving().is_some()
+        self.client.inner.endpoint().lock().leaving().is_some()
     }
 
     /// When the server closes this connection, if it has said so.
     pub fn moving_until(&self) -> Option<std::time::Instant> {
-        let until = self.client.inner.engine.lock().leaving().map(|leaving| leaving.until);
+        let until = self.client.inner.endpoint().lock().leaving().map(|leaving| leaving.until);
         until.map(crate::clock::wall)
     }
 }
@@ -164,24 +166,61 @@ impl Client {
     /// Dropping it gives up the place in the line; a connection that is being opened stays for the next caller.
     pub async fn lease(&self) -> Result<Lease, Error> {
         let until = Instant::now().checked_add(self.inner.command_timeout);
-        self.pool().take(until).await.map(Lease::new)
+        match self.pool() {
+            Some(pool) => pool.take(until).await.map(Lease::new),
+            None => Err(Error::misuse(
+                "a lease is one connection to one node: say which by a key (`Client::lease_for`)",
+            )),
+        }
     }
 
-    /// What the leased connections of this client are doing.
+    /// As [`Client::lease`]; of a cluster's client, a connection to the node that has `key` now. When the key's slot moves the
+    /// lease does not: commands on it fail with `MOVED` then, and a new lease leads to the new node.
+    ///
+    /// # Errors
+    /// As [`Client::lease`]; [`ErrorKind::Connect`](crate::ErrorKind::Connect) as well if no node of the cluster answers.
+    ///
+    /// # Cancel safety
+    /// As [`Client::lease`].
+    pub async fn lease_for(&self, key: impl AsRef<[u8]>) -> Result<Lease, Error> {
+        match self.inner.cluster() {
+            Some(cluster) => {
+                let node = cluster.client_for(key.as_ref(), self.inner.command_timeout).await?;
+                Box::pin(node.lease()).await
+            }
+            None => self.lease().await,
+        }
+    }
+
+    /// What the leased connections of this client are doing; of a cluster's client, those of all its nodes together.
     pub fn lease_report(&self) -> LeaseReport {
-        self.pool().report()
+        match (self.pool(), self.inner.cluster()) {
+            (Some(pool), _) => pool.report(),
+            (None, Some(cluster)) => cluster.lease_report(),
+            (None, None) => LeaseReport::default(),
+        }
     }
 
-    /// The options that it was made with.
+    /// The options that it was made with; of a cluster's client, those of a node.
     #[cfg(feature = "redis-compat")]
     pub(crate) fn options(&self) -> &crate::options::ConnectOptions {
-        self.pool().options()
+        match &self.inner.role {
+            Role::Shared(pool) => pool.options(),
+            Role::Leased(conduct) => conduct.pool().options(),
+            // There is a cluster, or the role is another one.
+            Role::Clustered => match &self.inner.way {
+                Way::Cluster(cluster) => cluster.options(),
+                Way::Endpoint(_) => unreachable!("invariant: only a cluster's client has this role"),
+            },
+        }
     }
 
-    pub(crate) fn pool(&self) -> &Arc<Pool> {
+    /// The connections of a client of one server.
+    pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
         match &self.inner.role {
-            Role::Shared(pool) => pool,
-            Role::Leased(conduct) => conduct.pool(),
+            Role::Shared(pool) => Some(pool),
+            Role::Leased(conduct) => Some(conduct.pool()),
+            Role::Clustered => None,
         }
     }
 }

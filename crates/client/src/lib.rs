@@ -65,6 +65,11 @@
 //! an event in the place of everything that is missing: [`PubSubEvent::Gap`] and [`PubSubEvent::Dropped`]. A slow reader
 //! costs 8 MiB at most ([`SubscriptionBuilder::buffer_bytes_max`]).
 //!
+//! # Clusters
+//!
+//! A URL such as `redis://node-1:7000,node-2:7000/?cluster=true`, or [`ConnectOptions::cluster`], makes it a client of a cluster:
+//! commands go to whom their keys belong and follow their slots. `docs/cluster-client.md` is the guide.
+//!
 //! # Observing
 //!
 //! [`Client::events`] is one ordered stream of what happens to the connection, [`Client::snapshot`] its state (as JSON,
@@ -88,6 +93,7 @@ mod args;
 pub mod blocking;
 mod client;
 mod clock;
+mod cluster;
 mod cmd;
 pub mod commands;
 mod credentials;
@@ -114,6 +120,7 @@ mod value;
 
 pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
 pub use client::Client;
+pub use cluster::{ClusterOptions, ClusterReport, NodeReport, ScanAll, ScanAllBuilder};
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
 pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
 pub use keyspace::{KeyspaceEvent, KeyspaceEvents};

@@ -70,7 +70,8 @@ impl Client {
     ///
     /// # Errors
     /// [`ErrorKind::Connect`], [`ErrorKind::Handshake`]: no connection; [`ErrorKind::Server`]: the server refuses it
-    /// (`NOPERM`); [`ErrorKind::Deadline`]: no answer within the command timeout.
+    /// (`NOPERM`); [`ErrorKind::Deadline`]: no answer within the command timeout; [`ErrorKind::Misuse`]: this is the client of a
+    /// cluster.
     ///
     /// # Cancel safety
     /// Dropping it closes what it has opened.
@@ -84,9 +85,12 @@ impl Client {
 
 impl Monitor {
     async fn open(client: &Client) -> Result<Self, Error> {
+        let Some(pool) = client.pool() else {
+            return Err(Error::misuse("MONITOR watches one server: make a client of that node alone"));
+        };
         // What this connection is about cannot move.
-        let options = client.pool().options().clone().maintenance(MaintenanceMode::Disabled);
-        let connected = dialed(client.pool().connector().clone(), options).await;
+        let options = pool.options().clone().maintenance(MaintenanceMode::Disabled);
+        let connected = dialed(pool.connector().clone(), options).await;
         let (socket, right, handshake) =
             connected.map_err(|error| Error::new(ErrorKind::Connect(error.to_string().into()), Sent::No))?;
         let limits = FrameLimits { line_bytes_max: MONITOR_LINE_BYTES_MAX, ..FrameLimits::default() };

@@ -12,7 +12,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use towline_client_proto::{Counters, Event, Snapshot};
 
-use crate::client::Client;
+use crate::client::{Client, Way};
 use crate::clock;
 
 /// What happens to a client's connection, in order, from the call of [`Client::events`] on. Ends after
@@ -89,7 +89,11 @@ impl Client {
     /// fire-and-forget commands that failed. Any number of listeners may follow; none of them holds anything up.
     pub fn events(&self) -> Events {
         let from = self.inner.events.subscribe();
-        if self.inner.engine.lock().is_ended {
+        let is_ended = match &self.inner.way {
+            Way::Endpoint(engine) => engine.lock().is_ended,
+            Way::Cluster(cluster) => cluster.is_closed(),
+        };
+        if is_ended {
             // Its last word may have been said already: a channel without a sender says it again.
             let (_, over) = tokio::sync::broadcast::channel(1);
             return Events { receive: receive(over), is_over: false };
@@ -98,15 +102,21 @@ impl Client {
     }
 
     /// The state of the client at this moment, for a person or a bug report: [`Snapshot::to_json`] is one line of it.
-    /// No key, no value and no credentials are in it. Holds the engine's lock for about a microsecond.
+    /// No key, no value and no credentials are in it. Holds the engine's lock for about a microsecond. Of a cluster's client: the
+    /// sums over its nodes, with the state of the least connected one; [`Client::cluster_report`] has them one by one.
     pub fn snapshot(&self) -> Snapshot {
-        let now = clock::now();
-        self.inner.engine.lock().bridge.snapshot(now)
+        match &self.inner.way {
+            Way::Endpoint(engine) => engine.lock().bridge.snapshot(clock::now()),
+            Way::Cluster(cluster) => cluster.snapshot(),
+        }
     }
 
     /// Totals since the client began, for a metrics exporter ([`Counters::iter`] has their names). Cheap: one lock
     /// and one copy, no allocation.
     pub fn metrics(&self) -> Counters {
-        self.inner.engine.lock().bridge.counters()
+        match &self.inner.way {
+            Way::Endpoint(engine) => engine.lock().bridge.counters(),
+            Way::Cluster(cluster) => cluster.counters(),
+        }
     }
 }

@@ -5,6 +5,7 @@
 //! Owns [`ConnectOptions`], its defaults with their reasons, and the check that they go together. Does **not** own their
 //! form as a URL (`url`), nor what is done with them.
 
+use crate::cluster::ClusterOptions;
 use crate::credentials::CredentialsProvider;
 use crate::transport::{Connector, Target, TcpOptions, TlsConfigError, TlsOptions, Transport};
 use std::fmt;
@@ -71,6 +72,7 @@ pub struct ConnectOptions {
     has_script_cache: bool,
     maintenance: MaintenanceMode,
     moving_endpoint_type: EndpointType,
+    cluster: Option<Box<ClusterOptions>>,
 }
 
 #[derive(Clone)]
@@ -106,6 +108,7 @@ impl ConnectOptions {
             has_script_cache: true,
             maintenance: MaintenanceMode::default(),
             moving_endpoint_type: EndpointType::default(),
+            cluster: None,
         }
     }
 
@@ -113,6 +116,21 @@ impl ConnectOptions {
     pub fn with_target(mut self, target: Target) -> Self {
         self.target = target;
         self
+    }
+
+    /// The target is a node of a cluster: the client finds the others, and sends each command to whom its keys belong.
+    /// `None`, the default: it is the one server.
+    ///
+    /// All other options hold for the connection to each node. Nodes are dialled under the names that the cluster gives them; with
+    /// TLS their certificates must name those, or [`TlsOptions::server_name`] what they do name.
+    pub fn cluster(mut self, cluster: impl Into<Option<ClusterOptions>>) -> Self {
+        self.cluster = cluster.into().map(Box::new);
+        self
+    }
+
+    /// Takes the part about a cluster out, which leaves the options of one node.
+    pub(crate) fn take_cluster(&mut self) -> Option<ClusterOptions> {
+        self.cluster.take().map(|cluster| *cluster)
     }
 
     /// Options of the TCP socket.
@@ -330,6 +348,11 @@ impl ConnectOptions {
         &self.target
     }
 
+    /// How the cluster is found, if it is one.
+    pub fn cluster_options(&self) -> Option<&ClusterOptions> {
+        self.cluster.as_deref()
+    }
+
     /// How TLS is spoken, if it is.
     pub const fn tls_options(&self) -> Option<&TlsOptions> {
         self.tls.as_ref()
@@ -500,6 +523,13 @@ impl ConnectOptions {
     }
 
     fn validate_target(&self) -> Result<(), OptionsError> {
+        if let Some(cluster) = &self.cluster {
+            let further = cluster.further_seeds();
+            let is_socket = |target: &Target| matches!(target, Target::Unix(_));
+            if is_socket(&self.target) || further.iter().any(is_socket) || self.peer == Peer::Proxy {
+                return Err(OptionsError::ClusterTarget);
+            }
+        }
         let is_tcp = match &self.target {
             Target::Tcp { host, port } => {
                 if host.is_empty() {
@@ -560,6 +590,7 @@ impl fmt::Debug for ConnectOptions {
             .field("has_script_cache", &self.has_script_cache)
             .field("maintenance", &self.maintenance)
             .field("moving_endpoint_type", &self.moving_endpoint_type)
+            .field("cluster", &self.cluster)
             .finish()
     }
 }
@@ -615,6 +646,9 @@ pub enum OptionsError {
         /// What was asked for.
         database: u32,
     },
+    /// A cluster is found by host and port, and its nodes are servers.
+    #[error("a cluster needs TCP targets, and no `Peer::Proxy`")]
+    ClusterTarget,
     /// TLS has to know whom the certificate must name.
     #[error("TLS over a Unix socket needs the TLS option `server_name`")]
     TlsWithoutName,

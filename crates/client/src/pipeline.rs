@@ -64,7 +64,12 @@ impl Pipeline {
     pub const fn new() -> Self {
         Self {
             entries: Vec::new(),
-            options: CmdOptions { deadline: None, retry: RetryChoice::ByEffect, is_fire_and_forget: false },
+            options: CmdOptions {
+                deadline: None,
+                retry: RetryChoice::ByEffect,
+                is_fire_and_forget: false,
+                is_asking: false,
+            },
             is_atomic: false,
             misuse: None,
         }

@@ -42,9 +42,11 @@ use towline_client_proto::{
 };
 
 pub use towline_client_proto::subscriptions::Overflow;
+use towline_cluster::Slot;
 
-use crate::client::{Client, start_engine};
+use crate::client::{Client, Way, start_engine};
 use crate::clock;
+use crate::cluster::{Follow, one_slot, several_slots};
 use crate::cmd::cmd;
 use crate::driver::Life;
 use crate::engine::{Engine, wake_owner};
@@ -143,6 +145,8 @@ pub struct DroppedTotals {
 pub(crate) struct Hub {
     options: ConnectOptions,
     connector: Connector,
+    /// Where it leads in a cluster.
+    follow: Option<Follow>,
     connection: Mutex<HubConnection>,
 }
 
@@ -166,7 +170,18 @@ impl HubConnection {
 
 impl Hub {
     pub(crate) const fn new(options: ConnectOptions, connector: Connector) -> Self {
-        Self { options, connector, connection: Mutex::new(HubConnection::None) }
+        Self { options, connector, follow: None, connection: Mutex::new(HubConnection::None) }
+    }
+
+    /// One whose connections lead where `follow` says.
+    pub(crate) const fn following(options: ConnectOptions, connector: Connector, follow: Follow) -> Self {
+        Self { options, connector, follow: Some(follow), connection: Mutex::new(HubConnection::None) }
+    }
+
+    /// Its connection, if there is one, and the way of it.
+    pub(crate) fn engine_and_way(&self) -> Option<(Arc<Engine>, Follow)> {
+        let engine = self.lock().engine().cloned()?;
+        Some((engine, self.follow.clone()?))
     }
 
     /// A new subscriber, and a connection for it if there is none.
@@ -186,11 +201,14 @@ impl Hub {
                 return Ok((Arc::clone(engine), id));
             }
         }
+        let life = self.follow.clone().map_or(Life::Reconnects, Life::Follows);
+        let attachment = self.follow.as_ref().map(|follow| follow.attachment.clone());
         let (engine, _) = start_engine(
             &self.options,
             self.connector.clone(),
             Some(PubSubConfig::default()),
-            Life::Reconnects,
+            life,
+            attachment,
         )
         .map_err(|error| Error::misuse(error.to_string()))?;
         let id = engine.lock().bridge.open_subscriber(bytes_max, overflow)?;
@@ -302,12 +320,19 @@ impl SubscriptionBuilder<'_> {
         names: impl IntoIterator<Item = N>,
     ) -> Result<Subscription, Error> {
         let inner = &self.client.inner;
-        // Where no command may wait for a connection, no subscription may.
-        if !inner.engine.lock().bridge.may_wait(clock::now()) {
-            return Err(Error::new(ErrorKind::Unavailable, Sent::No));
+        let names: Vec<N> = names.into_iter().collect();
+        let mut slot = None;
+        match &inner.way {
+            // Where no command may wait for a connection, no subscription may.
+            Way::Endpoint(engine) if !engine.lock().bridge.may_wait(clock::now()) => {
+                return Err(Error::new(ErrorKind::Unavailable, Sent::No));
+            }
+            Way::Cluster(_) if kind == Kind::Shard => slot = one_slot(&names)?,
+            Way::Endpoint(_) | Way::Cluster(_) => {}
         }
-        let (engine, id) = inner.pubsub.open(self.bytes_max, self.overflow)?;
-        let mut subscription = Subscription { engine, id, kind, timeout: inner.command_timeout };
+        let Some(hub) = inner.hub(slot) else { return Err(Error::new(ErrorKind::Closed, Sent::No)) };
+        let (engine, id) = hub.open(self.bytes_max, self.overflow)?;
+        let mut subscription = Subscription { engine, id, kind, slot, timeout: inner.command_timeout };
         subscription.add(names).await?;
         Ok(subscription)
     }
@@ -365,7 +390,9 @@ impl Client {
     /// Subscribes to shard channels, whose messages stay within one shard of a cluster (`SPUBLISH`).
     ///
     /// # Errors
-    /// As [`Client::subscribe`]; `MOVED` as well, if the channel's slot belongs to another node.
+    /// As [`Client::subscribe`]; `MOVED` as well, if the channel's slot belongs to another node and this is not a cluster's client,
+    /// which finds it and follows it. In a cluster all channels of one subscription must be in one slot
+    /// ([`ErrorKind::Misuse`]).
     ///
     /// # Cancel safety
     /// As [`Client::subscribe`].
@@ -379,7 +406,7 @@ impl Client {
     /// The state of the connection that the subscriptions share, as [`Client::snapshot`] is that of the commands'; `None`
     /// if there is none.
     pub fn pubsub_snapshot(&self) -> Option<Snapshot> {
-        self.inner.pubsub.snapshot()
+        self.inner.hub(None)?.snapshot()
     }
 
     /// A subscription with other bounds than the usual.
@@ -427,6 +454,8 @@ pub struct Subscription {
     engine: Arc<Engine>,
     id: SubscriberId,
     kind: Kind,
+    /// The one slot of its shard channels, in a cluster.
+    slot: Option<Slot>,
     /// How long the server may take to confirm.
     timeout: Duration,
 }
@@ -468,6 +497,9 @@ impl Subscription {
 
     /// As [`add`](Self::add), for a holder who sees to it that there is one request at a time.
     pub(crate) async fn add_names<N: AsRef<[u8]>>(&self, names: &[N]) -> Result<(), Error> {
+        if self.slot.is_some() && one_slot(names)?.is_some_and(|slot| Some(slot) != self.slot) {
+            return Err(several_slots());
+        }
         let pending = self.request(names)?;
         let confirmed = poll_fn(|cx| pending.poll(cx));
         match tokio::time::timeout(self.timeout, confirmed).await {

@@ -43,7 +43,9 @@ enum Place<T> {
 }
 
 impl Client {
-    /// Every key of the database (`SCAN`), as a [`Stream`].
+    /// Every key of the database (`SCAN`), as a [`Stream`]. Of one server: in a cluster it is refused
+    /// ([`ErrorKind::Misuse`](crate::ErrorKind::Misuse)), because a cursor belongs to one node; [`Client::scan_all`] visits all of
+    /// them.
     ///
     /// ```no_run
     /// # async fn run(client: towline_client::Client) -> Result<(), towline_client::Error> {

@@ -20,7 +20,7 @@ use towline_resp::frame::Frame;
 use towline_spec::SideEffect;
 
 use crate::args::{Args, ToArgs};
-use crate::client::{Client, convert};
+use crate::client::{Client, Way, convert};
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use crate::engine::Engine;
 use crate::value::FromReply;
@@ -103,7 +103,9 @@ impl Script {
     /// As [`Cmd::query`].
     pub async fn load(&self, client: &Client) -> Result<(), Error> {
         Cmd::new("SCRIPT LOAD").arg(&self.source.text).query::<()>(client).await?;
-        self.remember(&client.inner.engine);
+        if let Way::Endpoint(engine) = &client.inner.way {
+            self.remember(engine);
+        }
         Ok(())
     }
 
@@ -222,7 +224,13 @@ impl ScriptCall {
 
     async fn send(self, client: &Client) -> Result<Frame, Error> {
         let Self { script, options, .. } = &self;
-        let engine = &client.inner.engine;
+        // In a cluster: of the node that has the keys. If they have moved by then, the new node answers for itself.
+        let engine = &match &client.inner.way {
+            Way::Endpoint(engine) => Arc::clone(engine),
+            Way::Cluster(cluster) => {
+                cluster.engine_for(&self.to_cmd_evalsha(), client.inner.command_timeout).await?
+            }
+        };
         let effect = if script.is_read_only { SideEffect::ReadOnly } else { SideEffect::NonIdempotent };
         let mut deadline = None;
         if client.inner.has_script_cache && !options.is_fire_and_forget && script.is_known(engine) {

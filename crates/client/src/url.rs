@@ -7,11 +7,14 @@
 //! rediss://...[#insecure]                                              with TLS
 //! valkey://..., valkeys://...                                          the same
 //! redis+unix://path[?option=value&...], valkey+unix://..., unix://...  a Unix socket
+//! redis://host[:port],host[:port]/?cluster=true                        a cluster, from one or more of its nodes
+//! redis-cluster://..., rediss-cluster://..., valkey-cluster://...      the same, also with a `+` for the `-`
 //! ```
 //!
 //! Characters with a meaning (`@ : / ? # % &`) are written as `%XX` inside of a part; a `+` is a `+`. No error shows a
 //! part's content: a password with such a character may end up in any of them.
 
+use crate::cluster::ClusterOptions;
 use crate::options::ConnectOptions;
 use crate::transport::{Target, TlsOptions};
 use std::net::Ipv6Addr;
@@ -24,7 +27,7 @@ use towline_client_proto::{Credentials, Policy, ProtocolChoice};
 const PORT_DEFAULT: u16 = 6379;
 
 /// The options that a URL may have, for the error about one that it may not.
-const OPTIONS: &str = "protocol, db, user, pass, client_name, command_timeout, connect_timeout, backlog, \
+const OPTIONS: &str = "cluster, split, protocol, db, user, pass, client_name, command_timeout, connect_timeout, backlog, \
     maintenance, server_name, ca_file, cert_file, key_file";
 
 /// What is wrong with a URL; the caller's to mend. Shows no part of it but the name of an option.
@@ -33,8 +36,8 @@ const OPTIONS: &str = "protocol, db, user, pass, client_name, command_timeout, c
 pub enum UrlError {
     /// It does not begin with a scheme that is known.
     #[error(
-        "the URL does not begin with redis://, rediss://, valkey://, valkeys://, redis+unix://, valkey+unix:// \
-         or unix://"
+        "the URL does not begin with redis://, rediss://, valkey://, valkeys://, one of these with -cluster, redis+unix://, \
+         valkey+unix:// or unix://"
     )]
     Scheme,
     /// There is no host.
@@ -77,6 +80,9 @@ pub enum UrlError {
     /// Something else than `#insecure`, or that without TLS.
     #[error("the URL may have #insecure at its end, with TLS, and nothing else after a '#'")]
     Fragment,
+    /// Several hosts, or the option `split`, without a cluster.
+    #[error("the URL has what only a cluster has: several hosts, or the option `split`; add cluster=true")]
+    NoCluster,
     /// There is no path to a socket.
     #[error("the URL has no path to a socket")]
     NoPath,
@@ -120,16 +126,21 @@ impl FromStr for ConnectOptions {
 
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
-        match scheme.to_ascii_lowercase().as_str() {
-            "redis" | "valkey" => tcp(rest, false),
-            "rediss" | "valkeys" => tcp(rest, true),
+        let scheme = scheme.to_ascii_lowercase();
+        let plain = ["-cluster", "+cluster"].iter().find_map(|end| scheme.strip_suffix(end));
+        let is_cluster = plain.is_some();
+        let scheme = plain.unwrap_or(&scheme);
+        match scheme {
+            "redis" | "valkey" => tcp(rest, false, is_cluster),
+            "rediss" | "valkeys" => tcp(rest, true, is_cluster),
+            _ if is_cluster => Err(UrlError::Scheme),
             "redis+unix" | "valkey+unix" | "unix" => unix(rest),
             _ => Err(UrlError::Scheme),
         }
     }
 }
 
-fn tcp(rest: &str, is_tls: bool) -> Result<ConnectOptions, UrlError> {
+fn tcp(rest: &str, is_tls: bool, is_cluster: bool) -> Result<ConnectOptions, UrlError> {
     let authority_len = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, behind) = rest.split_at(authority_len);
     if behind.contains('@') {
@@ -146,9 +157,15 @@ fn tcp(rest: &str, is_tls: bool) -> Result<ConnectOptions, UrlError> {
         Some((user_info, address)) => (Some(user_info), address),
         None => (None, authority),
     };
-    let (host, port) = host_and_port(address)?;
+    let mut targets = Vec::new();
+    for address in address.split(',') {
+        let (host, port) = host_and_port(address)?;
+        targets.push(Target::tcp(host, port));
+    }
     let query = Query::parse(query)?;
-    let mut options = ConnectOptions::new(Target::tcp(host, port));
+    let mut targets = targets.into_iter();
+    let mut options = ConnectOptions::new(targets.next().ok_or(UrlError::NoHost)?);
+    options = query.cluster(options, is_cluster, targets)?;
     options = query.credentials(options, user_info.map(credentials).transpose()?.flatten())?;
     let path = match path.strip_prefix('/') {
         None | Some("") => None,
@@ -172,7 +189,8 @@ fn unix(rest: &str) -> Result<ConnectOptions, UrlError> {
     }
     let query = Query::parse(query)?;
     query.no_tls()?;
-    let options = query.credentials(ConnectOptions::new(Target::unix(path)), None)?;
+    let options = query.cluster(ConnectOptions::new(Target::unix(path)), false, std::iter::empty())?;
+    let options = query.credentials(options, None)?;
     query.rest(query.database(options, None)?)
 }
 
@@ -259,6 +277,8 @@ fn hex(digit: u8) -> Option<u8> {
 /// The options after the `?`, each at most once, still encoded.
 #[derive(Default)]
 struct Query<'a> {
+    cluster: Option<&'a str>,
+    split: Option<&'a str>,
     protocol: Option<&'a str>,
     db: Option<&'a str>,
     user: Option<&'a str>,
@@ -280,6 +300,8 @@ impl<'a> Query<'a> {
         for pair in query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (key, value) = split(pair, '=');
             let (name, place) = match key {
+                "cluster" => ("cluster", &mut out.cluster),
+                "split" => ("split", &mut out.split),
                 "protocol" => ("protocol", &mut out.protocol),
                 "db" => ("db", &mut out.db),
                 "user" => ("user", &mut out.user),
@@ -332,6 +354,28 @@ impl<'a> Query<'a> {
             (Some(path), Some(query)) if path != query => Err(UrlError::TwoDatabases),
             (path, query) => Ok(options.database(path.or(query).unwrap_or_default())),
         }
+    }
+
+    fn cluster(
+        &self,
+        options: ConnectOptions,
+        is_cluster: bool,
+        seeds: impl ExactSizeIterator<Item = Target>,
+    ) -> Result<ConnectOptions, UrlError> {
+        let flag = |name, value: Option<&str>, default| match value {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(UrlError::Value { name, expected: "true or false" }),
+        };
+        let is_cluster = flag("cluster", self.cluster, is_cluster)?;
+        let is_split = flag("split", self.split, true)?;
+        if !is_cluster {
+            let is_plain = seeds.len() == 0 && self.split.is_none();
+            return if is_plain { Ok(options) } else { Err(UrlError::NoCluster) };
+        }
+        let cluster = seeds.fold(ClusterOptions::new(), ClusterOptions::seed);
+        Ok(options.cluster(cluster.split_by_slot(is_split)))
     }
 
     fn tls(&self, mut tls: TlsOptions) -> Result<TlsOptions, UrlError> {

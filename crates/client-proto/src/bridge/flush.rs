@@ -153,6 +153,11 @@ impl Write {
 }
 
 impl<W> Bridge<W> {
+    /// Whether connection `generation` is one of those that there are.
+    fn is_alive(&self, generation: Generation) -> bool {
+        self.conns().any(|conn| conn.generation == generation)
+    }
+
     /// Who should write now.
     #[inline]
     pub(super) fn flush_advice(&self) -> Flush {

@@ -112,11 +112,6 @@ impl<W> Bridge<W> {
         })
     }
 
-    /// Whether connection `generation` is one of those that there are.
-    pub(super) fn is_alive(&self, generation: Generation) -> bool {
-        self.conns().any(|conn| conn.generation == generation)
-    }
-
     /// Whether there is a socket that may be written to.
     pub(super) const fn is_open(&self) -> bool {
         self.conn.is_open()

@@ -18,7 +18,7 @@ use towline_spec::SideEffect;
 
 use super::conn::Role;
 use super::overlap::{Overlap, is_marker};
-use super::{Bridge, Flight};
+use super::{Bridge, Flight, MapTrouble};
 use crate::command::{Flags, Order};
 use crate::error::{Error, ErrorKind, LostCause, ProtocolError, Sent};
 use crate::generation::Generation;
@@ -544,8 +544,13 @@ impl<W> Bridge<W> {
     }
 
     pub(super) fn subscription_refused(&mut self, now: Instant, refused: &Refused) {
+        let is_moved = refused.error.class() == ServerClass::Moved && self.routed.is_some();
+        if is_moved {
+            // The router leads the next connection to the channel's owner.
+            self.note_trouble(MapTrouble::Refused);
+        }
         let Some(pubsub) = &mut self.pubsub else { return };
-        if !helps_time(&refused.error) {
+        if !is_moved && !helps_time(&refused.error) {
             pubsub.on_refused(refused, &mut self.wakes);
         } else if pubsub.retry_at.is_none() {
             pubsub.retries = pubsub.retries.saturating_add(1);

@@ -206,6 +206,11 @@ macro_rules! counters {
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)+].into_iter()
             }
+
+            /// Adds those of another bridge.
+            pub const fn add(&mut self, other: &Self) {
+                $(self.$name = self.$name.saturating_add(other.$name);)+
+            }
         }
     };
 }
@@ -313,6 +318,66 @@ pub struct Snapshot {
     pub last_protocol_error: Option<ProtocolError>,
     /// Totals.
     pub counters: Counters,
+}
+
+impl Snapshot {
+    /// Several bridges in one: the state of the least connected of them, its troubles, and the sums of all numbers with
+    /// `past` added to the counters. Without any, a bridge that waits.
+    pub fn merged(parts: impl IntoIterator<Item = Self>, past: &Counters) -> Self {
+        let mut merged: Option<Self> = None;
+        for part in parts {
+            merged = Some(match merged {
+                None => part,
+                Some(known) => known.and(part),
+            });
+        }
+        let mut merged = merged.unwrap_or_else(|| Self {
+            link: LinkState::Waiting,
+            generation: Generation::default(),
+            info: None,
+            down: None,
+            backlog_commands: 0,
+            backlog_bytes: 0,
+            room_waiters: 0,
+            in_flight_commands: 0,
+            in_flight_bytes: 0,
+            delayed_commands: 0,
+            log_bytes: 0,
+            slots: 0,
+            read_age: None,
+            head_of_line: None,
+            backoff_level: 0,
+            last_protocol_error: None,
+            counters: Counters::default(),
+        });
+        merged.counters.add(past);
+        merged
+    }
+
+    fn and(self, other: Self) -> Self {
+        let (worse, better) = if self.link == LinkState::Up && other.link != LinkState::Up {
+            (other, self)
+        } else {
+            (self, other)
+        };
+        let mut counters = worse.counters;
+        counters.add(&better.counters);
+        Self {
+            backlog_commands: worse.backlog_commands + better.backlog_commands,
+            backlog_bytes: worse.backlog_bytes + better.backlog_bytes,
+            room_waiters: worse.room_waiters + better.room_waiters,
+            in_flight_commands: worse.in_flight_commands + better.in_flight_commands,
+            in_flight_bytes: worse.in_flight_bytes + better.in_flight_bytes,
+            delayed_commands: worse.delayed_commands + better.delayed_commands,
+            log_bytes: worse.log_bytes + better.log_bytes,
+            slots: worse.slots + better.slots,
+            read_age: worse.read_age.max(better.read_age),
+            backoff_level: worse.backoff_level.max(better.backoff_level),
+            last_protocol_error: worse.last_protocol_error.or(better.last_protocol_error),
+            counters,
+            ..worse
+        }
+    }
 }
 
 #[derive(Debug)]

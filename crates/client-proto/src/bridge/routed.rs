@@ -26,6 +26,7 @@
 //! What a server executes although it has refused an earlier command of the same slot, because it changed its mind in
 //! between, has overtaken that command: nobody can call it back.
 
+mod gather;
 mod stray;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,8 +35,8 @@ use std::time::Duration;
 use towline_cluster::{SLOT_COUNT, Slot};
 use towline_sansio::Instant;
 
-use super::{Bridge, Flight, Flush, Place, State, Submitted};
-use crate::command::{Encoder, Order};
+use super::{Bridge, Flush, Place, State, Submitted};
+use crate::command::{Encoder, Flags, Order};
 use crate::error::{Error, ErrorKind};
 use crate::maintenance::SlotsMoved;
 use crate::slab::Ticket;
@@ -298,8 +299,9 @@ impl<W> Bridge<W> {
             awaits(*slot, 1 + routed.holds.get(slot).map_or(0, |hold| hold.awaits));
         }
         // What waited for this bridge's own commands waits for them elsewhere.
+        let gone: BTreeSet<Slot> = slots.iter().copied().collect();
         for fence in &mut routed.fences {
-            fence.is_local &= !slots.contains(&fence.slot);
+            fence.is_local &= !gone.contains(&fence.slot);
         }
         let earlier = std::mem::take(&mut routed.news);
         self.raise_fences(slots, false);
@@ -408,189 +410,6 @@ impl<W> Bridge<W> {
         Some(hold)
     }
 
-    /// Notes what is in flight of each of these slots, as one fence each.
-    fn raise_fences(&mut self, slots: &[Slot], is_local: bool) {
-        let Some(routed) = &mut self.routed else { return };
-        let mut tickets: BTreeMap<Slot, Vec<Ticket>> = slots.iter().map(|slot| (*slot, Vec::new())).collect();
-        let others = self.others.successor.iter().map(|conn| &**conn);
-        let retiring = self.others.retiring.iter().map(|retiring| &*retiring.conn);
-        for flight in
-            std::iter::once(&self.conn).chain(others).chain(retiring).flat_map(|conn| &conn.in_flight)
-        {
-            let Flight::Command(ticket) = flight else { continue };
-            if let Some(known) = tickets.get_mut(&routed.tag(ticket.index()).slot) {
-                known.push(*ticket);
-            }
-        }
-        // Refused, and on their way to the router or waiting for a writer.
-        let away = self.postponed.iter().map(|(ticket, _)| *ticket).chain(routed.away.iter().copied());
-        for ticket in away {
-            if let Some(known) = tickets.get_mut(&routed.tag(ticket.index()).slot) {
-                known.push(ticket);
-            }
-        }
-        for (slot, tickets) in tickets {
-            if is_local && tickets.is_empty() {
-                continue;
-            }
-            if is_local && let Some(hold) = routed.holds.get_mut(&slot) {
-                hold.awaits += 1;
-            }
-            routed.fences.push(Fence { slot, tickets, is_gathered: is_local, is_local });
-            if !is_local {
-                routed.gather.push((slot, false));
-            }
-        }
-    }
-
-    /// Takes what was not sent of slots that wait, or have gone, out of the queue. As long as a writer has bytes of the
-    /// log this has to wait for it; nothing is sent meanwhile.
-    fn gather(&mut self, now: Instant) {
-        let Some(routed) = &mut self.routed else { return };
-        if !routed.has_gathering() || self.log.is_out() {
-            return;
-        }
-        let wanted: BTreeMap<Slot, bool> = std::mem::take(&mut routed.gather).into_iter().collect();
-        let is_all = std::mem::take(&mut routed.gather_all);
-        let held = self.extract(|tag| is_all || wanted.contains_key(&tag.slot));
-        let mut here: BTreeMap<Slot, Vec<Held>> = BTreeMap::new();
-        for held in held {
-            let Some(routed) = &mut self.routed else { return };
-            let slot = routed.tag(held.index).slot;
-            if wanted.get(&slot) == Some(&true) && !is_all && !routed.closed.contains(slot) {
-                here.entry(slot).or_default().push(held);
-            } else {
-                self.stray(held, StrayReason::Shed);
-            }
-        }
-        let local: Vec<Slot> =
-            wanted.iter().filter(|(_, is_here)| **is_here).map(|(slot, _)| *slot).collect();
-        for (slot, held) in here {
-            let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.get_mut(&slot)) else {
-                continue;
-            };
-            for held in held.into_iter().rev() {
-                if let Some(slot) = self.slots.at_mut(held.index) {
-                    slot.place = Place::Held;
-                }
-                hold.shed.push_front(held);
-            }
-        }
-        self.raise_fences(&local, true);
-        if let Some(routed) = &mut self.routed {
-            for fence in &mut routed.fences {
-                fence.is_gathered |= is_all || wanted.contains_key(&fence.slot);
-            }
-        }
-        self.release();
-        self.check_fences(now);
-    }
-
-    /// Takes commands out of the queue; their bytes stay accounted as unsent.
-    fn extract(&mut self, is_wanted: impl Fn(Tag) -> bool) -> Vec<Held> {
-        let Some(routed) = &self.routed else { return Vec::new() };
-        let (mut at, old, mut old_gone) = (0, self.queue_old, 0);
-        let mut out = Vec::new();
-        let (slots, log) = (&self.slots, &self.log);
-        self.queue.retain(|index| {
-            at += 1;
-            let Some(State::Pending(pending)) = slots.at(*index).map(|slot| &slot.state) else { return true };
-            if !is_wanted(routed.tag(*index)) {
-                return true;
-            }
-            let mut bytes = Vec::new();
-            if !log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
-                return true;
-            }
-            out.push(Held { index: *index, bytes });
-            old_gone += usize::from(at <= old);
-            false
-        });
-        self.queue_old -= old_gone;
-        self.tidy_queue();
-        out
-    }
-
-    /// What waited for these slots here goes where they go.
-    fn give_up_holds(&mut self, slots: &[Slot]) {
-        for slot in slots {
-            let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.remove(slot)) else {
-                continue;
-            };
-            hold.returned.into_iter().for_each(|held| self.stray(held, StrayReason::Returned));
-            hold.shed.into_iter().chain(hold.later).for_each(|held| self.stray(held, StrayReason::Shed));
-        }
-    }
-
-    /// Sees which fences have passed.
-    fn check_fences(&mut self, now: Instant) {
-        let Some(routed) = &mut self.routed else { return };
-        if routed.fences.is_empty() {
-            return;
-        }
-        let slots = &self.slots;
-        let is_open = |ticket: &Ticket| {
-            slots.ticket(ticket.index()) == Some(*ticket)
-                && slots.at(ticket.index()).is_some_and(|slot| {
-                    matches!(slot.state, State::Pending(_))
-                        && matches!(slot.place, Place::InFlight | Place::Strayed)
-                })
-        };
-        let mut passed = Vec::new();
-        routed.fences.retain_mut(|fence| {
-            // The last was sent last, so usually nothing else has to be looked at.
-            while fence.tickets.last().is_some_and(|ticket| !is_open(ticket)) {
-                fence.tickets.pop();
-            }
-            let is_over = fence.is_gathered && fence.tickets.is_empty();
-            if is_over {
-                passed.push((fence.slot, fence.is_local));
-            }
-            !is_over
-        });
-        for (slot, is_local) in passed {
-            if is_local {
-                self.unfence(now, slot);
-            } else if let Some(routed) = &mut self.routed {
-                routed.news.passed.push(slot);
-            }
-        }
-    }
-
-    /// Sends what need not wait any more.
-    fn pump_hold(&mut self, now: Instant, slot: Slot) {
-        let Some(routed) = &mut self.routed else { return };
-        let Some(hold) = routed.holds.get_mut(&slot) else { return };
-        if let Some(due) = hold.due.filter(|due| *due > now) {
-            routed.due = Some(routed.due.map_or(due, |known| known.min(due)));
-            return;
-        }
-        hold.due = None;
-        let mut ready = VecDeque::new();
-        // With two fences the slot has moved twice in a moment: what comes back first may not be the oldest.
-        if hold.awaits <= 1 {
-            ready.append(&mut hold.returned);
-        }
-        if hold.awaits == 0 {
-            ready.append(&mut hold.shed);
-            ready.append(&mut hold.later);
-            routed.holds.remove(&slot);
-        }
-        ready.into_iter().for_each(|held| self.enqueue(now, held));
-        self.grant_room();
-    }
-
-    /// Puts a command that has waited at the end of the queue.
-    fn enqueue(&mut self, now: Instant, held: Held) {
-        let Some(slot) = self.slots.at_mut(held.index) else { return };
-        let State::Pending(pending) = &mut slot.state else { return };
-        self.log.append(held.bytes.len(), |out| out.extend_from_slice(&held.bytes));
-        pending.end = self.log.end();
-        slot.place = Place::Queue;
-        self.queue.push_back(held.index);
-        self.review_age(now);
-    }
-
     /// A command that waits for its slot is given up by its caller.
     pub(super) fn abandon_held(&mut self, index: u32) {
         let Some(routed) = &mut self.routed else { return };
@@ -647,16 +466,20 @@ impl<W> Bridge<W> {
         }
     }
 
-    /// After a loss: what came back to the queue of slots that are elsewhere follows them.
+    /// After a loss: what is in the queue and belongs to slots that are elsewhere follows them, and what any endpoint may
+    /// serve goes to another one.
     pub(super) fn shed_after_loss(&mut self) {
-        let Some(routed) = &self.routed else { return };
-        if !routed.is_leaving && routed.closed.0.is_none() {
-            return;
-        }
+        let Some(routed) = &mut self.routed else { return };
         let is_leaving = routed.is_leaving;
-        let closed = routed.closed.0.clone();
-        let closed = SlotSet(closed);
-        let held = self.extract(|tag| is_leaving || (tag.slot != NO_SLOT && closed.contains(tag.slot)));
+        // Taken out for the look, which needs the rest of the bridge.
+        let closed = std::mem::take(&mut routed.closed);
+        let held = self.extract(|tag, flags| match tag.slot {
+            NO_SLOT => !flags.contains(Flags::PINNED),
+            slot => is_leaving || closed.contains(slot),
+        });
+        if let Some(routed) = &mut self.routed {
+            routed.closed = closed;
+        }
         held.into_iter().for_each(|held| self.stray(held, StrayReason::Returned));
     }
 
@@ -666,10 +489,20 @@ impl<W> Bridge<W> {
         self.fail_held(now, &ended);
     }
 
+    /// Whether the command of a ticket went to another bridge.
+    #[inline]
+    pub fn is_forwarded(&mut self, ticket: Ticket) -> bool {
+        self.slots.get_mut(ticket).is_some_and(|slot| matches!(slot.state, State::Forwarded))
+    }
+
+    /// Whether what was not sent has to be taken out of the queue, as soon as no writer has bytes.
+    pub(super) fn is_gathering(&self) -> bool {
+        self.routed.as_ref().is_some_and(|routed| routed.has_gathering())
+    }
+
     /// Why the outcome of a ticket is not here, if its command went to another bridge: its slot is free with that.
     pub fn take_forwarded(&mut self, ticket: Ticket) -> bool {
-        let is_forwarded =
-            self.slots.get_mut(ticket).is_some_and(|slot| matches!(slot.state, State::Forwarded));
+        let is_forwarded = self.is_forwarded(ticket);
         if is_forwarded {
             self.slots.remove(ticket.index());
         }

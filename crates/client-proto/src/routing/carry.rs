@@ -21,6 +21,9 @@ pub trait Bridges<W> {
     /// Makes the bridge of a new endpoint.
     fn open(&mut self, endpoint: &Endpoint);
 
+    /// Whether an endpoint has a bridge already: one that nobody has used may have none.
+    fn is_open(&self, id: EndpointId) -> bool;
+
     /// Lends the bridge of an endpoint, also of one that was retired and has not ended. `None` if there is none.
     fn with<T>(&mut self, id: EndpointId, act: impl FnOnce(&mut Bridge<W>) -> T) -> Option<T>;
 
@@ -73,7 +76,7 @@ fn pass<W>(router: &Router, now: Instant, slots: &[Slot], bridges: &mut impl Bri
 }
 
 /// Does what a change of the map means.
-fn apply<W>(router: &mut Router, now: Instant, change: &Change, bridges: &mut impl Bridges<W>) {
+pub fn apply<W>(router: &mut Router, now: Instant, change: &Change, bridges: &mut impl Bridges<W>) {
     if change.is_empty() {
         return;
     }
@@ -98,7 +101,7 @@ fn apply<W>(router: &mut Router, now: Instant, change: &Change, bridges: &mut im
         }
         bridges.with(*to, |bridge| awaits.iter().for_each(|(slot, fences)| bridge.open_slot(*slot, *fences)));
     }
-    for id in &change.removed {
+    for id in change.removed.iter().filter(|id| bridges.is_open(**id)).collect::<Vec<_>>() {
         given_up.extend(bridges.with(*id, |bridge| bridge.retire(now)).map(|news| (*id, news)));
     }
     // Nothing of it changes the map again: it was not sent.
@@ -154,7 +157,12 @@ fn hand_over<W>(
     };
     let owner = match stray.slot {
         Some(slot) => router.owner(slot).map(|owner| owner.id),
-        None => router.primaries().into_iter().find(|id| *id != from),
+        // The one behind it in the list, so that not everybody's work goes to the first.
+        None => {
+            let primaries = router.primaries();
+            let behind = primaries.iter().position(|id| *id == from).map_or(0, |at| at + 1);
+            primaries.get(behind).or_else(|| primaries.first()).copied()
+        }
     };
     let choices = [asking.map(|id| (id, Adopt::Asking)), owner.map(|id| (id, usual))];
     for (to, how) in choices.into_iter().flatten() {

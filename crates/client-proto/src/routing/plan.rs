@@ -108,7 +108,7 @@ pub fn plan<A: ArgList + ?Sized>(args: &A, may_split: bool) -> Plan {
 fn split<A: ArgList + ?Sized>(command: &Command, args: &A) -> Option<Plan> {
     let (_, width, join) = SPLIT.into_iter().find(|(id, ..)| *id == command.id)?;
     let values = args.len() - 1;
-    if values % width != 0 {
+    if !values.is_multiple_of(width) {
         return None;
     }
     let mut parts: BTreeMap<Slot, Vec<usize>> = BTreeMap::new();
@@ -121,7 +121,9 @@ fn split<A: ArgList + ?Sized>(command: &Command, args: &A) -> Option<Plan> {
 /// The way of a command without keys.
 fn spread(command: &Command) -> Plan {
     if command.id == SCAN {
-        return Plan::Refused("a cursor belongs to one node: use `Client::scan`, which visits all of them");
+        return Plan::Refused(
+            "a cursor belongs to one node: use `Client::scan_all`, which visits all of them",
+        );
     }
     let tip = |name: &str| command.tips.iter().find_map(|tip| tip.strip_prefix(name)?.strip_prefix(':'));
     let spread = match tip("request_policy") {

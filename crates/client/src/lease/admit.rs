@@ -146,7 +146,7 @@ impl Client {
         };
         match (rule(command), &self.inner.role) {
             (Rule::Anywhere, _) => Ok(()),
-            (Rule::Leased(_, advice), Role::Shared(_)) => {
+            (Rule::Leased(_, advice), Role::Shared(_) | Role::Clustered) => {
                 refuse("on the connection that all handles share", advice)
             }
             (Rule::Leased(..), Role::Leased(_)) if cmd.options().is_fire_and_forget => {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use towline_client_proto::{
-    Error, ErrorKind, Flags, Leaving, LivenessConfig, LostCause, Order, Reply, Sent, ServerClass, Ticket,
+    Encoder, Error, ErrorKind, Flags, Leaving, LivenessConfig, LostCause, Order, Reply, Sent, ServerClass,
+    ServerError, Ticket,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant as EngineInstant;
@@ -46,6 +47,9 @@ const UNBLOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The first and the longest pause between two `CLIENT UNBLOCK` for one command.
 const UNBLOCK_PAUSE: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(500));
+
+/// Lets one command through to a slot that is being imported.
+const ASKING: &[u8] = b"*1\r\n$6\r\nASKING\r\n";
 
 /// When what must be over. `None` never comes.
 #[derive(Debug, Clone, Copy)]
@@ -105,11 +109,15 @@ impl Client {
                 "a command that blocks cannot be fire-and-forget: its connection is taken until it is answered",
             ));
         }
+        if let Some(cluster) = self.inner.cluster() {
+            return Box::pin(cluster.send_blocking(cmd, effect, block, self.inner.command_timeout)).await;
+        }
         let terms = Terms::new(cmd, block, self.inner.command_timeout);
         match &self.inner.role {
             Role::Shared(pool) => Run::new(pool, cmd, effect, block, terms).finish().await,
+            Role::Clustered => Err(Error::misuse("a cluster's client has no connections of its own")),
             Role::Leased(conduct) => {
-                let engine = Arc::clone(&self.inner.engine);
+                let engine = Arc::clone(self.inner.endpoint());
                 let place = Place::Lease(conduct);
                 let blocked = Blocked::send(conduct.pool(), engine, place, cmd, effect, block)?;
                 match blocked.outcome(terms).await? {
@@ -284,17 +292,22 @@ impl<'p> Blocked<'p> {
         effect: SideEffect,
         block: BlockTime,
     ) -> Result<Self, Error> {
+        let asking_bytes = if cmd.is_asking() { ASKING } else { &[] };
         let order = Order {
             effect,
-            replies: 1,
+            replies: if cmd.is_asking() { 2 } else { 1 },
             // Its time is kept here, because its end has consequences.
             deadline: EngineInstant::FAR,
             flags: Flags::NO_RETRY,
-            bytes: cmd.wire_len(),
+            bytes: cmd.wire_len() + asking_bytes.len(),
             room: None,
         };
         set_patience(pool, &engine, Some(block));
-        let ticket = engine.submit(clock::now(), &order, |out| cmd.encode(out)).map_err(lost)?;
+        let encode = |out: &mut Encoder<'_>| {
+            out.raw(asking_bytes);
+            cmd.encode(out);
+        };
+        let ticket = engine.submit(clock::now(), &order, encode).map_err(lost)?;
         Ok(Self { pool, engine, place: Some(place), ticket, effect })
     }
 
@@ -343,7 +356,7 @@ impl<'p> Blocked<'p> {
         };
         self.ticket = None;
         set_patience(self.pool, &self.engine, None);
-        let frame = outcome.map(one).map_err(lost)?;
+        let frame = outcome.and_then(last).map_err(lost)?;
         let is_leaving = || told.is_some() || engine.lock().leaving().is_some();
         if !frame.is_null() || terms.is_block_over() || !is_leaving() {
             return Ok(Answer::Reply(frame));
@@ -430,6 +443,17 @@ fn lost(error: Error) -> Error {
             Error::new(ErrorKind::Lost(LostCause::Closed), error.sent())
         }
         _ => error,
+    }
+}
+
+/// The reply to the command itself, which may have come after that to `ASKING`.
+fn last(reply: Reply) -> Result<Frame, Error> {
+    match reply {
+        Reply::One(frame) => Ok(frame),
+        Reply::Many(mut frames) => {
+            let last = frames.pop().unwrap_or(Frame::Null);
+            ServerError::from_frame(&last).map_or(Ok(last), |error| Err(Error::server(error)))
+        }
     }
 }
 

@@ -105,7 +105,7 @@ mod tests {
     /// A guide beside a shared connection that does not exist yet.
     async fn guide() -> (crate::Client, Guide) {
         let client = crate::Client::lazy("redis://127.0.0.1:1".parse().unwrap()).unwrap();
-        let guide = Guide::new(Arc::clone(&client.inner.engine));
+        let guide = Guide::new(Arc::clone(client.inner.endpoint()));
         (client, guide)
     }
 

@@ -68,7 +68,7 @@ struct Totals {
 }
 
 /// What the leased connections of a client are doing; see [`Client::lease_report`](crate::Client::lease_report).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct LeaseReport {
     /// Most connections.
@@ -87,6 +87,19 @@ pub struct LeaseReport {
     /// Blocked commands that had to leave their connection, because its server said that it moves, and were issued again
     /// on another one so far. Their callers do not notice.
     pub released: u64,
+}
+
+impl LeaseReport {
+    /// Adds those of another node's client.
+    pub(crate) const fn add(&mut self, other: &Self) {
+        self.leased_max += other.leased_max;
+        self.taken += other.taken;
+        self.idle += other.idle;
+        self.opened += other.opened;
+        self.unblocked += other.unblocked;
+        self.replies_lost += other.replies_lost;
+        self.released += other.released;
+    }
 }
 
 /// Work waits for the first connection and for no other.
@@ -363,7 +376,7 @@ async fn reap(pool: Weak<Pool>) {
     }
 }
 
-pub(super) async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
+pub(crate) async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> Result<Reply, Error> {
     let order = Order {
         effect: SideEffect::Admin,
         replies: 1,

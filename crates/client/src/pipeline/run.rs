@@ -8,8 +8,9 @@ use towline_resp::frame::Frame;
 use towline_spec::SideEffect;
 
 use super::{Entry, Pipeline};
-use crate::client::{Client, reply_error};
+use crate::client::{Client, Way, reply_error};
 use crate::clock;
+use crate::cluster::Cluster;
 use crate::value::FromReply;
 
 /// How a transaction ended, as far as its server said.
@@ -78,7 +79,10 @@ impl Pipeline {
         let entries = self.into_entries().map_err(|misuse| Error::misuse(misuse.to_string()))?;
         entries.iter().try_for_each(|entry| client.admit_to_pipeline(&entry.cmd))?;
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
-        let engine = &*client.inner.engine;
+        let engine = match &client.inner.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(cluster) => return Box::pin(clustered(&entries, client, cluster)).await,
+        };
         let whole_bytes = entries.iter().map(|entry| entry.cmd.wire_len()).sum();
         let mut whole = Order { bytes: whole_bytes, ..client.order(&first.cmd, SideEffect::Admin) };
         let mut tickets: Vec<Option<Ticket>> = Vec::with_capacity(entries.len());
@@ -142,18 +146,21 @@ impl Pipeline {
             bytes,
             room: None,
         };
-        let engine = &*client.inner.engine;
         let encode = |out: &mut Encoder<'_>| {
             out.raw(MULTI);
             entries.iter().for_each(|entry| entry.cmd.encode(out));
             out.raw(EXEC);
         };
-        let outcome = match engine.submit_when_room(order, encode).await? {
-            Some(ticket) => engine.outcome(ticket).await,
-            None => {
-                return Err(Error::misuse(
-                    "a transaction cannot be fire-and-forget: nobody would know how it ended",
-                ));
+        if order.flags.contains(Flags::FIRE_AND_FORGET) {
+            return Err(Error::misuse(
+                "a transaction cannot be fire-and-forget: nobody would know how it ended",
+            ));
+        }
+        let outcome = match &client.inner.way {
+            Way::Endpoint(engine) => engine.exchange(order, encode).await,
+            Way::Cluster(cluster) => {
+                let slot = cluster.slot_of_all(entries.iter().map(|entry| &entry.cmd))?;
+                cluster.exchange(slot, order, encode).await
             }
         };
         let frames = match outcome {
@@ -178,6 +185,20 @@ impl Pipeline {
             }
         }
     }
+}
+
+/// The same in a cluster: the commands of one node leave together, those of different nodes beside each other.
+async fn clustered(
+    entries: &[Entry],
+    client: &Client,
+    cluster: &Cluster,
+) -> Result<Vec<Result<Frame, Error>>, Error> {
+    let mut sends = Vec::with_capacity(entries.len());
+    for Entry { cmd, .. } in entries {
+        sends.push((cluster.way(cmd)?, cmd));
+    }
+    let orders = entries.iter().map(|Entry { cmd, .. }| client.order(cmd, cmd.effect())).collect();
+    Ok(cluster.submit_all(sends, orders).await)
 }
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";

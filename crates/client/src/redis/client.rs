@@ -272,13 +272,17 @@ impl Client {
 
 /// Connects, and tells a refused connection as users of redis-rs test for it.
 pub(super) async fn connect(options: ConnectOptions) -> RedisResult<crate::Client> {
+    use crate::client::Way;
     use crate::transport::ConnectError;
     use std::io;
 
     let timeout = options.dial_timeout();
     let client = crate::Client::lazy(options).map_err(redis_error)?;
     let Err(error) = client.connected_within(timeout).await else { return Ok(client) };
-    let last = client.inner.engine.lock().last_dial_error.clone();
+    let last = match &client.inner.way {
+        Way::Endpoint(engine) => engine.lock().last_dial_error.clone(),
+        Way::Cluster(_) => None,
+    };
     let io = match last.as_deref() {
         Some(ConnectError::Connect { failures, .. }) => failures.first().map(|(_, source)| source.kind()),
         Some(ConnectError::Unix { source, .. }) => Some(source.kind()),

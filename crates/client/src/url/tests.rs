@@ -193,3 +193,32 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_cluster_is_one_or_more_of_its_nodes() {
+    let seeds = |url: &str| {
+        let options: ConnectOptions = url.parse().unwrap();
+        let further = options.cluster_options().map(|cluster| {
+            cluster.further_seeds().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        });
+        (options.target().to_string(), further)
+    };
+    let some = |text: &str| Some(text.to_owned());
+    for (url, first, further) in [
+        ("redis://a:1", "a:1", None),
+        ("redis://a:1/?cluster=true", "a:1", some("")),
+        ("redis://a:1,b,[::1]:3/?cluster=true", "a:1", some("b:6379 [::1]:3")),
+        ("redis-cluster://user:pass@a:1,b:2", "a:1", some("b:2")),
+        ("redis+cluster://a", "a:6379", some("")),
+        ("valkeys-cluster://a/0?split=false", "a:6379", some("")),
+        ("redis-cluster://a?cluster=false", "a:6379", None),
+    ] {
+        assert_eq!(seeds(url), (first.to_owned(), further), "{url}");
+    }
+    let refused = |url: &str| url.parse::<ConnectOptions>().unwrap_err();
+    assert_eq!(refused("redis://a,b"), UrlError::NoCluster);
+    assert_eq!(refused("redis://a?split=false"), UrlError::NoCluster);
+    assert_eq!(refused("redis://a,/?cluster=true"), UrlError::NoHost);
+    assert_eq!(refused("unix-cluster:///tmp/s"), UrlError::Scheme);
+    assert!(matches!(refused("redis://a?cluster=yes"), UrlError::Value { name: "cluster", .. }));
+}

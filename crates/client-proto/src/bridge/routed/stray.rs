@@ -191,7 +191,7 @@ impl<W> Bridge<W> {
         }
     }
 
-    fn note_trouble(&mut self, trouble: MapTrouble) {
+    pub(in crate::bridge) fn note_trouble(&mut self, trouble: MapTrouble) {
         if let Some(routed) = &mut self.routed {
             routed.trouble(trouble);
         }

@@ -264,6 +264,19 @@ fn a_node_that_leaves_answers_what_it_has_and_hands_over_the_rest() {
 }
 
 #[test]
+fn what_any_node_may_serve_leaves_a_node_that_is_lost() {
+    let mut world = world();
+    world.servers.get_mut(&1).unwrap().is_dead = true;
+    let mut anywhere = world.submit_keyless(1, Flags::NONE);
+    let mut here = world.submit_keyless(1, Flags::PINNED);
+    world.cut(1);
+    world.carry();
+    world.turn();
+    world.succeeded(&mut anywhere);
+    assert_eq!(world.outcome(&mut here), None, "it is for this node and no other");
+}
+
+#[test]
 fn who_gives_up_leaves_nothing_behind() {
     let mut world = world();
     world.servers.get_mut(&1).unwrap().refusal = Some("CLUSTERDOWN The cluster is down");

@@ -37,6 +37,8 @@ pub(super) struct Server {
 #[derive(Default)]
 struct Link {
     input: BytesMut,
+    /// Knows what it has read of a command that has not come whole.
+    decoder: Decoder,
     output: Vec<u8>,
     is_asking: bool,
     /// Commands in `MULTI`, and whether one of them was refused.
@@ -77,6 +79,10 @@ impl Bridges<u32> for Net {
         let port = endpoint.address.port;
         let bridge = Bridge::new(parts(u64::from(port)), Instant::ZERO).unwrap().with_routing();
         self.places.push(Place { id: endpoint.id, port, bridge, link: None, forwards: BTreeMap::new() });
+    }
+
+    fn is_open(&self, id: EndpointId) -> bool {
+        self.places.iter().any(|place| place.id == id)
     }
 
     fn with<T>(&mut self, id: EndpointId, act: impl FnOnce(&mut Bridge<u32>) -> T) -> Option<T> {
@@ -224,7 +230,7 @@ impl World {
         let port = self.net.places[at].port;
         for _ in 0..count {
             let Some(mut link) = self.net.places[at].link.take() else { return };
-            if let Ok(Some(Frame::Array(words))) = Decoder::default().decode(&mut link.input) {
+            if let Ok(Some(Frame::Array(words))) = link.decoder.decode(&mut link.input) {
                 let words = words.into_iter().map(|word| match word {
                     Frame::Bulk(bytes) => bytes.to_vec(),
                     other => panic!("no word of a command: {other:?}"),
@@ -417,6 +423,17 @@ impl World {
             Err(SubmitError::Elsewhere) => panic!("the map was published"),
             Err(SubmitError::Failed(error)) => panic!("{error}"),
         }
+    }
+
+    /// A `PING` to the node of `port`.
+    pub(super) fn submit_keyless(&mut self, port: u16, flags: Flags) -> Claim {
+        let at = self.at(port);
+        let (id, now) = (self.net.places[at].id, self.now);
+        let (effect, deadline) = (SideEffect::ReadOnly, now + self.patience);
+        let order = Order { effect, replies: 1, deadline, flags, bytes: encoded_len(&["PING"]), room: None };
+        let taken =
+            self.net.with(id, |it| it.submit_routed(now, None, &order, None, |out| out.command(&["PING"])));
+        Claim(id, taken.unwrap().unwrap().ticket)
     }
 
     pub(super) fn append(&mut self, key: &str, value: &str) -> Claim {
