@@ -28,6 +28,8 @@ mod client_pubsub;
 #[cfg(test)]
 mod client_recovery;
 #[cfg(test)]
+mod client_redis_cluster;
+#[cfg(test)]
 mod client_redis_paths;
 #[cfg(test)]
 mod client_redis_rs;

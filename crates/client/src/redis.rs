@@ -56,19 +56,27 @@
 //! take `WATCH` and `SELECT`. As with redis-rs they speak RESP2 unless a URL says `protocol=resp3`, which planned moves
 //! need. A stream of messages ends where redis-rs's does: where some may be missing.
 //!
-//! Not here: redis-rs's cluster and sentinel clients, its cache. Their names are the crate's own where its
+//! [`cluster::ClusterClient`] is the same handle, which finds its way by itself; `route_command` has no counterpart.
+//!
+//! Not here: redis-rs's sentinel client, its cache. Their names are the crate's own where its
 //! features are switched on, and connect by the crate's own means.
 
 pub mod aio;
 mod blocking;
 mod carry;
 mod client;
+pub mod cluster;
 mod config;
 mod error;
 mod monitor;
 mod pubsub;
 mod session;
 mod value;
+
+/// redis-rs's module `cluster_async`.
+pub mod cluster_async {
+    pub use super::aio::MultiplexedConnection as ClusterConnection;
+}
 
 pub use ::redis::*;
 

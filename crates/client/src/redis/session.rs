@@ -100,7 +100,12 @@ impl Session {
                 outcome => return outcome,
             }
         }
-        let lease = Arc::new(self.client.lease().await?);
+        // In a cluster, to the node that has what is to be watched.
+        let lease = match cmd.first_key() {
+            Some(key) => self.client.lease_for(key).await?,
+            None => self.client.lease().await?,
+        };
+        let lease = Arc::new(lease);
         *self.lock() = Some(Arc::clone(&lease));
         let outcome = Carrier::command(&*lease, cmd).await;
         if outcome.is_err() {
