@@ -99,7 +99,7 @@ fn change(conn: &mut Conn, round: u32) {
         "LPOP list".to_owned(),
         format!("ZINCRBY scores 1.25 m{}", round % 100),
         format!("HSET fields m{} {round}", round % 50),
-        format!("HINCRBYFLOAT fields f 0.5"),
+        "HINCRBYFLOAT fields f 0.5".to_owned(),
         "MULTI".to_owned(),
         format!("SET a {round}"),
         format!("SET b {round}"),

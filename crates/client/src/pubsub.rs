@@ -27,6 +27,9 @@
 //! # }
 //! ```
 
+mod pending;
+
+use pending::{Pending, renewed};
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -579,31 +582,5 @@ impl fmt::Debug for Subscription {
             .field("buffered_bytes", &self.buffered_bytes())
             .field("dropped", &self.dropped())
             .finish_non_exhaustive()
-    }
-}
-
-/// A request that is not settled. Dropping it takes the names back; once it is settled there are none to take back.
-struct Pending<'a>(&'a Subscription);
-
-impl Pending<'_> {
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
-        let Subscription { engine, id, .. } = self.0;
-        engine.lock().bridge.poll_subscribed(*id, |left| renewed(left, cx))
-    }
-}
-
-impl Drop for Pending<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.engine.lock();
-        state.bridge.cancel_subscribe(self.0.id);
-        wake_owner(state);
-    }
-}
-
-/// The waker to leave behind: the one that was there if it does.
-fn renewed(left: Option<Waker>, cx: &Context<'_>) -> Waker {
-    match left {
-        Some(waker) if waker.will_wake(cx.waker()) => waker,
-        _ => cx.waker().clone(),
     }
 }
