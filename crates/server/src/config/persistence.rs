@@ -43,8 +43,8 @@ pub struct Persistence {
     /// `stop-writes-on-bgsave-error`: whether writes are refused while the last snapshot that a save point asked for has
     /// failed. Default yes: better an error than a promise that does not hold.
     pub stop_writes_on_bgsave_error: bool,
-    /// `rdbcompression`: whether long strings in files are compressed. Default no, where Redis has yes: files of incompressible
-    /// values are written and loaded several times faster.
+    /// `rdbcompression`: whether long strings in files are compressed. Default no, where Redis has yes: it takes time at every
+    /// save and every start, and disk is cheap. Strings of more than 64 KiB are never compressed.
     pub rdbcompression: bool,
     /// `rdbchecksum`: whether snapshots end with a checksum. Default yes: it costs little beside the writing.
     pub rdbchecksum: bool,
