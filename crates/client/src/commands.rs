@@ -3,7 +3,7 @@
 //! Owns the typed surface: [`make`] has a function for each command, which gives a [`Cmd`]; [`Commands`] and
 //! [`TypedCommands`] have a method for each, which sends it; [`Batch`] has one for each, which appends it to a pipeline
 //! or transaction. All of it is written from the command table by `cargo xtask fix`, which also checks it: a command
-//! that a server gets appears here by itself. Does **not** own arguments ([`ToArgs`](crate::ToArgs)) and replies
+//! that a server gets appears here by itself. Does **not** own arguments ([`ToArgs`]) and replies
 //! ([`FromReply`]).
 //!
 //! ```no_run

@@ -1,7 +1,7 @@
 //! For programs that are written for redis-rs (the crate `redis`).
 //!
 //! [`Client`](crate::Client) and [`Lease`](crate::Lease) are connections of redis-rs: they implement
-//! [`redis::aio::ConnectionLike`](::redis::aio::ConnectionLike), so everything that is built on that trait runs on them
+//! [`redis::aio::ConnectionLike`], so everything that is built on that trait runs on them
 //! as it is: `AsyncCommands`, `redis::cmd`, pipelines, `Script`, iterators, everybody's `FromRedisValue`.
 //!
 //! ```no_run
