@@ -40,7 +40,7 @@ def arguments():
 def servers(options):
     plain = ["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"]
     towline = os.environ.get("TOWLINE_BINARY", "target/release/towline")
-    commands = {"towline": [towline, "server", "--workers", str(options.workers), "--bind", "127.0.0.1"]}
+    commands = {"towline": [towline, "server", "--workers", str(options.workers), *plain]}
     for name, variable in (("redis 8.2", "REDIS82"), ("valkey 9.1", "VALKEY91")):
         if variable in os.environ:
             commands[name] = [os.environ[variable], *plain]
