@@ -103,9 +103,7 @@ impl Driver {
             }
             while let Ok(message) = self.line.messages.try_recv() {
                 self.settle();
-                let goes_on = self.handle(message).is_continue();
-                self.publish();
-                if !goes_on {
+                if self.handle(message).is_break() {
                     return;
                 }
             }
@@ -203,29 +201,42 @@ impl Driver {
     fn handle(&mut self, message: Message) -> ControlFlow<()> {
         let (shared, now) = (Arc::clone(&self.shared), self.now());
         let (store, gate, core) = (&shared.store, &shared.persistence.gate, &mut self.core);
-        // An answer that nobody waits for is lost.
+        // Whoever is answered finds the status as the answer says. An answer that nobody waits for is lost.
         match message {
             Message::Begin { file, name, bytes, done } => {
-                _ = done.send(core.begin(file, name, bytes, store, gate, now));
+                let result = core.begin(file, name, bytes, store, gate, now);
+                self.publish();
+                _ = done.send(result);
             }
             Message::Switch { kind, file, name, base, done } => {
-                _ = done.send(core.switch(kind, file, name, &base, store, gate, now));
+                let result = core.switch(kind, file, name, &base, store, gate, now);
+                self.publish();
+                _ = done.send(result);
             }
             Message::Committed { done } => {
                 core.committed(gate, now);
+                self.publish();
                 _ = done.send(());
             }
             Message::GivenUp { done } => {
                 core.given_up(store, gate, now);
+                self.publish();
                 _ = done.send(());
             }
-            Message::Stop { done } => _ = done.send(core.stop(store, gate, now)),
+            Message::Stop { done } => {
+                let result = core.stop(store, gate, now);
+                self.publish();
+                _ = done.send(result);
+            }
             Message::Finish { done } => {
                 core.hold_everything(gate);
-                _ = done.send(core.finish(store, gate, now));
+                let result = core.finish(store, gate, now);
+                self.publish();
+                _ = done.send(result);
             }
             Message::Policy { policy, done } => {
                 core.set_policy(policy, store, gate, now);
+                self.publish();
                 _ = done.send(());
             }
             Message::End { done } => {
@@ -237,6 +248,7 @@ impl Driver {
                     // It does nothing that could panic but what tests make it do.
                     let _ = syncer.thread.join();
                 }
+                self.publish();
                 _ = done.send(());
                 return ControlFlow::Break(());
             }

@@ -313,6 +313,25 @@ fn save_points_are_reached_by_time_and_changes_together() {
 }
 
 #[test]
+fn a_clock_that_is_set_moves_no_save_point_and_no_absolute_expiry() {
+    const HOUR_MS: u64 = 3_600_000;
+    for (to_ms, name) in [(START_MS - HOUR_MS, "back"), (START_MS + HOUR_MS, "on")] {
+        let mut world = World::with_save_points(&[(60, 1)]);
+        let expires_ms = START_MS + 10 * HOUR_MS;
+        world.line(&format!("SET k v PXAT {expires_ms}"));
+        world.advance(Duration::from_secs(30));
+        world.server.now_ms = to_ms;
+        world.drive();
+        assert_eq!(world.keys_in_file(), None, "the clock was set {name}, and half a minute has passed");
+        world.advance(Duration::from_secs(31));
+        world.drive();
+        assert_eq!(world.keys_in_file(), Some(1), "the clock was set {name}");
+        assert_eq!(world.info("rdb_last_save_time"), (world.server.now_ms / 1000).to_string());
+        assert_eq!(world.line("PEXPIRETIME k"), format!(":{expires_ms}"));
+    }
+}
+
+#[test]
 fn after_a_failure_the_next_try_waits() {
     let mut world = World::with_save_points(&[(60, 1)]);
     world.line("SET k 1");
