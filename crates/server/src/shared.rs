@@ -75,7 +75,7 @@ impl Shared {
         let stats = Stats::new(config.workers);
         stats.track_latency(config.latency_tracking);
         let persistence = Persistence::new(disk, config.workers.max(1), started_ms);
-        persistence.gate.set_wanted(config.persistence.appendfsync == AppendFsync::Always);
+        persistence.gate.set_always(config.persistence.appendfsync == AppendFsync::Always);
         Self {
             store: Store::new(),
             clients: Clients::default(),
@@ -125,7 +125,7 @@ impl Shared {
         let _one_at_a_time = self.config_lock.lock().unwrap_or_else(PoisonError::into_inner);
         let mut config = Config::clone(&self.config.load());
         change(&mut config)?;
-        self.persistence.gate.set_wanted(config.persistence.appendfsync == AppendFsync::Always);
+        self.persistence.gate.set_always(config.persistence.appendfsync == AppendFsync::Always);
         self.config.store(Arc::new(config));
         self.config_epoch.fetch_add(1, Ordering::Release);
         self.config_changes.send_replace(());

@@ -27,6 +27,7 @@ mod thread;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use file::write_unit;
 pub(crate) use handle::{AppendError, LogHandle, LogStatus};
 pub(crate) use thread::start;
 

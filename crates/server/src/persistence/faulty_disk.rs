@@ -187,7 +187,11 @@ impl Disk for FaultyDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut inner = self.begin()?;
-        if inner.directories.remove(from) {
+        if inner.directories.contains(from) {
+            if inner.files.keys().any(|path| path.starts_with(to)) {
+                return Err(io::ErrorKind::DirectoryNotEmpty.into());
+            }
+            inner.directories.remove(from);
             inner.directories.insert(to.into());
             let moved: Vec<_> = inner.files.keys().filter(|path| path.starts_with(from)).cloned().collect();
             for path in moved {

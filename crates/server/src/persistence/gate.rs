@@ -32,12 +32,13 @@ pub(crate) struct Gate {
     state: AtomicU8,
     /// Why the log cannot be written.
     reason: Mutex<String>,
-    /// Whether replies wait for the log, because the appender says so.
-    is_strict: AtomicBool,
-    /// Whether they do because the configuration says `always` and the log keeps promises: from the reply to `CONFIG SET` on,
-    /// however long it takes until the appender hears of it.
-    is_wanted: AtomicBool,
+    /// Whether there is a log that holds everything: without one, no reply waits.
     is_promising: AtomicBool,
+    /// Whether the configuration says `always`. It is told by whoever changes that, so that the policy holds from the reply
+    /// to `CONFIG SET` on, however long it takes until the appender hears of it.
+    is_always: AtomicBool,
+    /// Whether the server is about to end, and replies wait whatever the policy.
+    is_last: AtomicBool,
     durable: AtomicU64,
 }
 
@@ -127,8 +128,8 @@ impl Gate {
     }
 
     /// The configuration in force says `appendfsync always`, or something else.
-    pub(crate) fn set_wanted(&self, is_always: bool) {
-        self.is_wanted.store(is_always, Ordering::Release);
+    pub(crate) fn set_always(&self, is_always: bool) {
+        self.is_always.store(is_always, Ordering::Release);
     }
 
     /// There is a log that holds everything, or there is none.
@@ -136,9 +137,9 @@ impl Gate {
         self.is_promising.store(is_on, Ordering::Release);
     }
 
-    /// Replies wait until what they tell is durable (`appendfsync always`), or no longer do.
-    pub(crate) fn set_strict(&self, is_on: bool) {
-        self.is_strict.store(is_on, Ordering::Release);
+    /// Replies wait until what they tell is durable, whatever the configuration says, or no longer do.
+    pub(crate) fn set_last(&self, is_on: bool) {
+        self.is_last.store(is_on, Ordering::Release);
     }
 
     /// Whether a reply that tells of the log up to `position` has to wait. Without a log every position is 0.
@@ -149,8 +150,8 @@ impl Gate {
 
     #[inline]
     fn is_strict(&self) -> bool {
-        self.is_strict.load(Ordering::Acquire)
-            || (self.is_wanted.load(Ordering::Acquire) && self.is_promising.load(Ordering::Acquire))
+        let is_on = |flag: &AtomicBool| flag.load(Ordering::Acquire);
+        is_on(&self.is_promising) && (is_on(&self.is_always) || is_on(&self.is_last))
     }
 
     /// Up to which position everything is durable.
@@ -205,19 +206,18 @@ mod tests {
     fn replies_wait_only_under_always() {
         let gate = Gate::default();
         assert!(!gate.holds(0) && !gate.holds(1));
-        gate.set_strict(true);
+        gate.set_always(true);
+        assert!(!gate.holds(1), "there is no log");
+        gate.set_promising(true);
         assert!(!gate.holds(0) && gate.holds(1));
         gate.set_durable(7);
         gate.set_durable(3);
         assert!(!gate.holds(7) && gate.holds(8));
-        gate.set_strict(false);
+        gate.set_always(false);
         assert!(!gate.holds(8));
-        // The configuration is heard at once, of a log that there is.
-        gate.set_wanted(true);
-        assert!(!gate.holds(8));
-        gate.set_promising(true);
-        assert!(gate.holds(8) && !gate.holds(7));
-        gate.set_wanted(false);
+        gate.set_last(true);
+        assert!(gate.holds(8));
+        gate.set_promising(false);
         assert!(!gate.holds(8));
     }
 }

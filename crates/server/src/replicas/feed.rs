@@ -12,6 +12,7 @@
 
 use super::{Feed, Phase};
 use crate::connection::unix_ms;
+use crate::persistence::appender::write_unit;
 use crate::persistence::disk::DiskFile;
 use crate::persistence::keeper;
 use crate::persistence::snapshot::{Progress, SnapshotError, write_snapshot};
@@ -24,7 +25,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use towline_persist::aof::LogWriter;
 use towline_persist::directory::BaseForm;
-use towline_store::stream::{Batch, Config, Overrun, SlotStream, Unit, Watch};
+use towline_store::stream::{Batch, Config, Overrun, SlotStream, Watch};
 
 /// Bytes that wait in the connection at most before the feed waits: the rest stays in the streams, where it takes no memory
 /// (the snapshot) or is counted (the tail).
@@ -173,20 +174,6 @@ fn follow(
         last_sent = Instant::now();
         feed.sent.fetch_add(out.len() as u64, Ordering::Relaxed);
         pipe.push(Bytes::from(out))?;
-    }
-}
-
-/// Appends a unit of effects, which is to be applied all or none.
-fn write_unit(writer: &mut LogWriter, unit: &Unit<'_>, out: &mut Vec<u8>) {
-    let is_several = unit.len() > 1;
-    for (index, effect) in unit.effects().enumerate() {
-        if is_several && index == 0 {
-            writer.multi(out, effect.db.into());
-        }
-        writer.encoded(out, effect.db.into(), effect.command);
-    }
-    if is_several {
-        writer.exec(out);
     }
 }
 

@@ -21,6 +21,21 @@ pub(super) struct Mark {
     pub(super) position: u64,
 }
 
+/// Appends a unit of effects to `out`: as a transaction if there are several, which are applied all or none.
+#[inline]
+pub(crate) fn write_unit(writer: &mut LogWriter, unit: &Unit<'_>, out: &mut Vec<u8>) {
+    let is_transaction = unit.len() > 1;
+    for (index, effect) in unit.effects().enumerate() {
+        if is_transaction && index == 0 {
+            writer.multi(out, effect.db.into());
+        }
+        writer.encoded(out, effect.db.into(), effect.command);
+    }
+    if is_transaction {
+        writer.exec(out);
+    }
+}
+
 /// The file that is appended to.
 #[derive(Debug)]
 pub(super) struct LogFile {
@@ -60,16 +75,7 @@ impl LogFile {
         if let Some(unix_s) = unix_s {
             self.writer.timestamp(&mut self.buffer, unix_s);
         }
-        let is_transaction = unit.len() > 1;
-        for (index, effect) in unit.effects().enumerate() {
-            if is_transaction && index == 0 {
-                self.writer.multi(&mut self.buffer, effect.db.into());
-            }
-            self.writer.encoded(&mut self.buffer, effect.db.into(), effect.command);
-        }
-        if is_transaction {
-            self.writer.exec(&mut self.buffer);
-        }
+        write_unit(&mut self.writer, unit, &mut self.buffer);
         self.encoded = unit.position.get();
     }
 

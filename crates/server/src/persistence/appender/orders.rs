@@ -51,7 +51,6 @@ impl Appender {
         self.append_to(handle, name, bytes, self.position);
         self.phase = Phase::On;
         gate.set_durable(self.position);
-        gate.set_strict(self.is_always());
         gate.set_promising(true);
         Ok(())
     }
@@ -77,7 +76,6 @@ impl Appender {
                 let snapshot = self.enable(handle, name, base, store, gate, now)?;
                 self.phase = Phase::On;
                 gate.set_durable(self.position);
-                gate.set_strict(self.is_always());
                 gate.set_promising(true);
                 Ok(snapshot)
             }
@@ -183,7 +181,6 @@ impl Appender {
         }
         self.tell_durable(gate);
         self.tell_gate(gate);
-        gate.set_strict(self.is_always());
         gate.set_promising(true);
     }
 
@@ -235,8 +232,8 @@ impl Appender {
         self.batch = Batch::default();
         (self.phase, self.file, self.retry, self.recover_at) = (Phase::Off, None, None, None);
         self.last_write = Ok(());
-        gate.set_strict(false);
         gate.set_promising(false);
+        gate.set_last(false);
         gate.set_crowded(false);
         gate.set_log_failed(None);
     }
@@ -249,16 +246,14 @@ impl Appender {
             // A failure is noted.
             let _ = self.finish(store, gate, now);
         }
-        if !matches!(self.phase, Phase::Off | Phase::Pending { is_recovery: false, .. }) {
-            gate.set_strict(self.is_always());
-        }
+        gate.set_last(false);
     }
 
     /// What is executed from now on is not answered before it is on the device, whatever the policy.
     pub(crate) fn hold_everything(&mut self, gate: &Gate) {
         if self.phase == Phase::On {
             self.policy.fsync = AppendFsync::Always;
-            gate.set_strict(true);
+            gate.set_last(true);
         }
     }
 }

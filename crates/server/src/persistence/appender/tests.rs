@@ -59,8 +59,10 @@ impl Bench {
             let wakes = Arc::clone(&wakes);
             Arc::new(move |_: Waiting| _ = wakes.fetch_add(1, Ordering::Relaxed))
         };
+        let server = Server::new();
+        server.local.shared.persistence.gate.set_always(fsync == AppendFsync::Always);
         Self {
-            server: Server::new(),
+            server,
             core: Appender::new(Policy { fsync, ..Policy::default() }, wake),
             disk: MemoryDisk::new(),
             now: Now { instant: Instant::ZERO, unix_ms: START_MS },

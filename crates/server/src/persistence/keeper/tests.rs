@@ -435,11 +435,14 @@ fn what_a_dead_process_left_is_removed_and_nothing_else() {
     let disk = FaultyDisk::default();
     let dead = "temp-4000000.rdb";
     let alive = "temp-1.rdb";
-    for name in [dead, alive, "temp-x.rdb", "temp-007.rdb", "dump.rdb", "temp-4000000.rdb.gz"] {
+    let fed = "temp-4000000-sync-7.rdb";
+    let feeding = format!("temp-{}-sync-7.rdb", std::process::id());
+    for name in [dead, fed, alive, &feeding, "temp-x.rdb", "temp-007.rdb", "dump.rdb", "temp-4000000.rdb.gz"]
+    {
         disk.put(format!("/data/{name}"), b"x");
     }
     super::save::remove_leftovers(&disk, "/data".as_ref());
     let left = disk.paths();
-    assert_eq!(left.len(), 5);
-    assert!(!left.contains(&PathBuf::from("/data").join(dead)));
+    assert_eq!(left.len(), 6);
+    assert!([dead, fed].iter().all(|name| !left.contains(&PathBuf::from("/data").join(name))));
 }

@@ -183,6 +183,7 @@ fn a_log_that_cannot_be_turned_on_is_tried_again() {
     world.line("CONFIG SET appendonly yes");
     world.drive();
     assert_eq!(world.line("SET k w"), "+OK");
+    assert_eq!(world.info("aof_rewrite_scheduled"), "1", "the log does not keep promises yet");
     disk.set_fault(Fault::None);
     world.advance(Duration::from_millis(999));
     world.drive();
@@ -193,6 +194,33 @@ fn a_log_that_cannot_be_turned_on_is_tried_again() {
     world.check_files();
     let digest = world.line("DEBUG DIGEST");
     assert_eq!(world.digest_after_restart(), digest);
+    world.end();
+}
+
+#[test]
+fn always_holds_from_the_reply_to_config_set_on() {
+    let disk = FaultyDisk::default();
+    let mut world = World::with_log(&disk, |_| ());
+    let gate = |world: &World| world.server.local.shared.persistence.gate.holds(u64::MAX);
+    assert!(!gate(&world));
+    // Nobody has told the appender yet.
+    assert_eq!(world.line("CONFIG SET appendfsync always"), "+OK");
+    assert!(gate(&world));
+    world.line("CONFIG SET appendfsync no");
+    assert!(!gate(&world));
+    world.end();
+}
+
+#[test]
+fn a_log_that_is_turned_off_twice_a_second_leaves_nothing_that_a_start_would_load() {
+    let disk = FaultyDisk::default();
+    let mut world = World::with_log(&disk, |_| ());
+    world.line("SET k old");
+    for set in ["no", "yes", "no", "yes", "no"] {
+        world.line(&format!("CONFIG SET appendonly {set}"));
+        world.drive();
+        assert_eq!(disk.paths().iter().any(|path| path.starts_with(DIRECTORY)), set == "yes");
+    }
     world.end();
 }
 
