@@ -340,6 +340,7 @@ fn liveness(draw: &mut Draw) -> LivenessConfig {
         late_max: draw.millis(10, 100),
         starved_grace: draw.millis(10, 100),
         second_opinion: None,
+        held_max: None,
     }
 }
 

@@ -4,7 +4,7 @@ use e2e::process::{Server, ServerKind};
 use e2e::wait;
 use std::thread;
 use std::time::Duration;
-use towline_client::blocking::Client;
+use towline_client::blocking::{Client, Commands, TypedCommands};
 use towline_client::transport::Target;
 use towline_client::{ConnectOptions, ErrorKind, Policy, ProtocolChoice, Script, Transacted, cmd, pipe};
 
@@ -39,6 +39,20 @@ fn every_kind_of_call_works_without_a_runtime() {
         assert_eq!(outcome, Transacted::Conflict);
         drop(lease);
         assert!(wait::until(|| client.as_async().lease_report().idle == 1));
+    });
+}
+
+#[test]
+fn every_command_is_a_method_with_either_kind_of_type() {
+    each(|_, client| {
+        assert_eq!(TypedCommands::rpush(client, "list", ["a", "b"]).unwrap(), 2);
+        assert_eq!(TypedCommands::lpop(client, "list").unwrap().as_deref(), Some(&b"a"[..]));
+        let left: Vec<String> = Commands::lrange(client, "list", 0, -1).unwrap();
+        assert_eq!(left, ["b"]);
+        let old: Option<String> = Commands::set_with(client, "key", "new", ("EX", 60, "GET")).unwrap();
+        assert_eq!(old, None);
+        assert!((1..=60).contains(&TypedCommands::ttl(client, "key").unwrap()));
+        assert_eq!(TypedCommands::incr(client, "key").unwrap_err().code(), Some("ERR"));
     });
 }
 

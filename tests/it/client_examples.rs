@@ -62,6 +62,21 @@ fn backlog_policy() {
 }
 
 #[test]
+fn caching() {
+    run(
+        "caching",
+        &[
+            "first: ada",
+            "again: ada, hits: 1",
+            "changed by another client: grace",
+            "twenty readers, one read: true",
+            "fields: 2",
+            "not kept: INCR",
+        ],
+    );
+}
+
+#[test]
 fn pubsub() {
     run(
         "pubsub",

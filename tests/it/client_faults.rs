@@ -149,7 +149,8 @@ async fn a_silent_connection_is_noticed_within_two_seconds() {
     // What only reads is repeated on the next connection.
     assert_eq!(read.unwrap(), "value");
     assert!(took < lateness.stretch(Duration::from_secs(2)), "{took:?}");
-    assert_eq!(proxy.dial_count(), 2);
+    // Two more asked whether the server lives and whether it holds back writes.
+    assert_eq!((proxy.dial_count(), client.metrics().second_opinions), (4, 1));
 }
 
 /// SE 1, Rust 6: a connection that nobody uses is asked, so that its next user does not find out.
@@ -182,6 +183,26 @@ async fn a_server_busy_for_a_second_and_a_half_is_not_given_up() {
         assert_eq!(incremented.unwrap(), 1);
         assert!(start.elapsed() >= Duration::from_millis(1500));
         assert_eq!(proxy.dial_count(), 1);
+    }
+}
+
+/// A planned failover makes writers wait for seconds. Their connection is as silent as a dead one, but the server answers others.
+#[tokio::test]
+async fn writes_that_the_server_holds_back_are_waited_for() {
+    for kind in ServerKind::ALL {
+        let server = Server::start(kind, &[]).unwrap();
+        let client = open(server.address()).await;
+        let id: i64 = cmd("CLIENT ID").query(&client).await.unwrap();
+        server.connect().unwrap().words("CLIENT PAUSE 2600 WRITE").unwrap();
+        let begun = Instant::now();
+        let write = cmd("INCR").arg("count").query::<i64>(&client);
+        // It waits behind the write, as everything on its connection.
+        let read = cmd("ECHO").arg("behind").query::<String>(&client);
+        let (written, read) = tokio::join!(write, read);
+        assert_eq!((written.unwrap(), read.unwrap().as_str()), (1, "behind"), "{}", kind.name());
+        assert!(begun.elapsed() > Duration::from_millis(2000), "it was held back: {:?}", begun.elapsed());
+        assert_eq!(cmd("CLIENT ID").query::<i64>(&client).await.unwrap(), id, "the connection is the same");
+        assert_eq!(client.metrics().second_opinions, 1);
     }
 }
 

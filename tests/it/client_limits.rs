@@ -257,6 +257,7 @@ async fn extreme_times_do_what_they_say() {
         late_max: Duration::MAX,
         starved_grace: Duration::MAX,
         second_opinion: None,
+        held_max: None,
     };
     let backoff = BackoffConfig { cap: Duration::MAX, stable_after: Duration::MAX, ..BackoffConfig::CLIENT };
     let unlimited = options(server.address())

@@ -1,10 +1,13 @@
 //! The client of a real cluster: every kind of command goes where it belongs.
 
 use e2e::clusters::{RealCluster, key_in};
-use e2e::process::{ServerKind, example_binary};
+use e2e::process::{ServerKind, example_binary, free_port};
 use std::collections::BTreeSet;
-use std::time::Duration;
-use towline_client::{Client, ErrorKind, PubSubEvent, Script, Transacted, cmd, pipe};
+use std::time::{Duration, Instant};
+use towline_client::transport::Target;
+use towline_client::{
+    Client, ClusterOptions, ConnectOptions, ErrorKind, PubSubEvent, Script, Transacted, cmd, pipe,
+};
 
 fn with_cluster<F: Future<Output = ()>>(kind: ServerKind, test: impl FnOnce(RealCluster, Client) -> F) {
     let cluster = RealCluster::start(kind, Duration::from_secs(2)).unwrap();
@@ -96,6 +99,30 @@ async fn every_command(cluster: RealCluster, client: Client) {
     drop(cluster);
 }
 
+/// Seeds that refuse, and one that accepts and says nothing, are asked beside the one that works and not before it.
+#[test]
+fn nodes_that_are_down_do_not_hold_up_who_connects() {
+    with_cluster(ServerKind::Valkey91, |cluster, _| async move {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let silent_port = silent.local_addr().unwrap().port();
+        let replica = cluster.members().unwrap().into_iter().find(|member| !member.is_serving()).unwrap();
+        cluster.kill(replica.port).unwrap();
+        let alive = cluster.primaries().unwrap()[0].port;
+        let patience = Duration::from_secs(60);
+        let seeds =
+            [silent_port, replica.port, free_port().unwrap()].map(|port| Target::tcp("127.0.0.1", port));
+        let cluster_options = ClusterOptions::new().seed(Target::tcp("127.0.0.1", alive));
+        let cluster_options = seeds[1..].iter().cloned().fold(cluster_options, ClusterOptions::seed);
+        let options =
+            ConnectOptions::new(seeds[0].clone()).connect_timeout(patience).cluster(cluster_options);
+        let begun = Instant::now();
+        let client = Client::open(options).await.unwrap();
+        client.set("key", "value").await.unwrap();
+        // Whoever waits for the silent one waits for the whole time.
+        assert!(begun.elapsed() < patience / 2, "{:?}", begun.elapsed());
+    });
+}
+
 #[test]
 fn every_command_goes_where_it_belongs_on_redis_70() {
     with_cluster(ServerKind::Redis70, every_command);
@@ -109,6 +136,42 @@ fn every_command_goes_where_it_belongs_on_redis_82() {
 #[test]
 fn every_command_goes_where_it_belongs_on_valkey_91() {
     with_cluster(ServerKind::Valkey91, every_command);
+}
+
+/// Valkey has had them since 9.0.
+#[test]
+fn a_database_above_0_is_selected_on_every_node_on_valkey_91() {
+    let cluster =
+        RealCluster::start_with(ServerKind::Valkey91, Duration::from_secs(2), &["--cluster-databases", "4"])
+            .unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let open = async |database: u32| {
+            let url = format!("redis://127.0.0.1:{}/{database}?cluster=true", cluster.ports()[0]);
+            Client::connect(&url).await.unwrap()
+        };
+        let (zero, two) = (open(0).await, open(2).await);
+        let keys: Vec<String> = (0..60).map(|number| format!("key:{number}")).collect();
+        for key in &keys {
+            two.set(key, "two").await.unwrap();
+        }
+        let count = cmd("EXISTS").arg(&keys);
+        assert_eq!(count.clone().query::<u64>(&two).await.unwrap(), 60);
+        assert_eq!(count.clone().query::<u64>(&zero).await.unwrap(), 0);
+        // Nodes that were replicas until now.
+        let primaries = cluster.primaries().unwrap();
+        cluster.fail_over(&primaries[0]).unwrap();
+        cluster.fail_over(&primaries[1]).unwrap();
+        for key in &keys {
+            let old = cmd("SET").arg((key, "again", "GET")).query::<String>(&two).await.unwrap();
+            assert_eq!(old, "two");
+        }
+        assert_eq!(count.clone().query::<u64>(&two).await.unwrap(), 60);
+        assert_eq!(count.query::<u64>(&zero).await.unwrap(), 0);
+        two.close().await;
+        zero.close().await;
+    });
+    runtime.shutdown_background();
 }
 
 #[test]

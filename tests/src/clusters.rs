@@ -19,6 +19,7 @@ const NODES: usize = 6;
 #[derive(Debug)]
 pub struct RealCluster {
     servers: Vec<Server>,
+    node_timeout: Duration,
 }
 
 /// One line of `CLUSTER NODES`.
@@ -49,25 +50,20 @@ impl RealCluster {
     /// # Errors
     /// A server does not start, or they do not become a cluster.
     pub fn start(kind: ServerKind, node_timeout: Duration) -> anyhow::Result<Self> {
-        let timeout = node_timeout.as_millis().to_string();
+        Self::start_with(kind, node_timeout, &[])
+    }
+
+    /// [`Self::start`], with more flags for each server.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn start_with(kind: ServerKind, node_timeout: Duration, more: &[&str]) -> anyhow::Result<Self> {
         let mut servers = Vec::new();
         for _ in 0..NODES {
-            let bus = free_port()?.to_string();
-            let flags = [
-                "--cluster-enabled",
-                "yes",
-                "--cluster-port",
-                &bus,
-                "--cluster-node-timeout",
-                &timeout,
-                "--cluster-replica-validity-factor",
-                "0",
-                "--repl-diskless-sync-delay",
-                "0",
-            ];
-            servers.push(Server::start(kind, &flags)?);
+            let start = |flags: &[&str]| Server::start(kind, &[flags, more].concat());
+            servers.push(with_flags(node_timeout, start)?);
         }
-        let cluster = Self { servers };
+        let cluster = Self { servers, node_timeout };
         let addresses: Vec<String> =
             cluster.servers.iter().map(|server| server.address().to_string()).collect();
         let mut arguments = vec!["--cluster", "create"];
@@ -96,16 +92,7 @@ impl RealCluster {
     /// # Errors
     /// It fails; the message has what it printed.
     pub fn cli(&self, arguments: &[&str]) -> anyhow::Result<String> {
-        let output = Command::new(Peer::RedisCli.path()?)
-            .args(arguments)
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot start redis-cli")?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if !output.status.success() || text.contains("[ERR]") {
-            bail!("redis-cli {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(text)
+        redis_cli(arguments)
     }
 
     /// The ports of the nodes.
@@ -216,6 +203,57 @@ impl RealCluster {
         if wait::until(has_changed) { Ok(()) } else { bail!("the replica did not take over") }
     }
 
+    /// Restarts every node, one after the other and each on a new port: replicas first, and primaries after a replica has
+    /// taken their place. Nobody is left at the end where it was in the beginning.
+    ///
+    /// # Errors
+    /// A node does not come back, or the cluster does not become whole again in between.
+    pub fn restart_all_elsewhere(&mut self) -> anyhow::Result<()> {
+        let (primaries, replicas): (Vec<_>, Vec<_>) =
+            self.members()?.into_iter().partition(Member::is_serving);
+        for member in replicas.iter().chain(&primaries) {
+            // By its name: it may have become a replica, or a primary, meanwhile.
+            let present = self.members()?.into_iter().find(|present| present.id == member.id);
+            let present = present.context("a node is not a member any more")?;
+            if present.is_serving() {
+                self.fail_over(&present)?;
+            }
+            self.restart_elsewhere(present.port)?;
+        }
+        Ok(())
+    }
+
+    /// Restarts a node on a new port, and waits until all know where it is and the cluster is whole.
+    fn restart_elsewhere(&mut self, old: u16) -> anyhow::Result<()> {
+        let node_timeout = self.node_timeout;
+        let server = self.servers.iter_mut().find(|server| server.port() == old).context("no such node")?;
+        with_flags(node_timeout, |flags| server.restart_elsewhere(flags))?;
+        let is_known = || {
+            let ports = self.ports();
+            ports.iter().all(|port| {
+                let members = self.members_by(|other| other == *port).unwrap_or_default();
+                !members.is_empty() && members.iter().all(|member| ports.contains(&member.port))
+            })
+        };
+        if wait::until(|| is_known() && self.is_whole()) {
+            Ok(())
+        } else {
+            bail!("the cluster did not become whole after the node on port {old} was restarted")
+        }
+    }
+
+    /// The number that a key holds, as its owner has it; 0 if there is none.
+    ///
+    /// # Errors
+    /// Nobody owns it, or it is no number.
+    pub fn counter(&self, key: &str) -> anyhow::Result<u64> {
+        let slot = slot_of(key);
+        let has = |member: &&Member| member.slots.iter().any(|(low, high)| (*low..=*high).contains(&slot));
+        let primaries = self.primaries()?;
+        let owner = primaries.iter().find(has).with_context(|| format!("nobody owns {key}"))?;
+        counter_at(&mut self.connect(owner.port)?, key)
+    }
+
     /// Kills a node at once (`SIGKILL`).
     ///
     /// # Errors
@@ -241,6 +279,51 @@ impl RealCluster {
     }
 }
 
+/// A node in cluster mode that is alone and empty.
+///
+/// # Errors
+/// It does not start.
+pub fn lonely_node(kind: ServerKind, node_timeout: Duration) -> anyhow::Result<Server> {
+    with_flags(node_timeout, |flags| Server::start(kind, flags))
+}
+
+/// Runs redis-cli, which is asked nothing.
+///
+/// # Errors
+/// It fails; the message has what it printed.
+pub fn redis_cli(arguments: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new(Peer::RedisCli.path()?)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .context("cannot start redis-cli")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() || text.contains("[ERR]") {
+        bail!("redis-cli {arguments:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(text)
+}
+
+/// The flags of a node whose bus has a port that is free now.
+fn with_flags<T>(
+    node_timeout: Duration,
+    start: impl FnOnce(&[&str]) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let (bus, timeout) = (free_port()?.to_string(), node_timeout.as_millis().to_string());
+    start(&[
+        "--cluster-enabled",
+        "yes",
+        "--cluster-port",
+        &bus,
+        "--cluster-node-timeout",
+        &timeout,
+        "--cluster-replica-validity-factor",
+        "0",
+        "--repl-diskless-sync-delay",
+        "0",
+    ])
+}
+
 /// A key in `slot`, with `tag` in it.
 ///
 /// # Panics
@@ -250,6 +333,17 @@ pub fn key_in(slot: u16, tag: &str) -> String {
         .map(|n| format!("{tag}:{n}"))
         .find(|key| slot_of(key) == slot)
         .expect("some key of a million is in each slot")
+}
+
+/// The number that a key holds at a server; 0 if there is none.
+///
+/// # Errors
+/// The server refuses, or it is no number.
+pub fn counter_at(conn: &mut Conn, key: &str) -> anyhow::Result<u64> {
+    match text(Some(conn.words(&format!("GET {key}"))?)) {
+        number if number.is_empty() => Ok(0),
+        number => number.parse().with_context(|| format!("{key} holds {number}")),
+    }
 }
 
 /// The slot of a key without braces: CRC-16/XMODEM, as the specification has it.
@@ -264,12 +358,12 @@ pub fn slot_of(key: &str) -> u16 {
     crc % 16384
 }
 
-fn text(value: Option<Value>) -> String {
+pub(crate) fn text(value: Option<Value>) -> String {
     let bytes = value.as_ref().and_then(Value::bytes).unwrap_or_default();
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-fn member(line: &str) -> Option<Member> {
+pub(crate) fn member(line: &str) -> Option<Member> {
     let words: Vec<&str> = line.split(' ').collect();
     let endpoint = words.get(1)?.split('@').next()?;
     let range = |word: &&str| {

@@ -1,6 +1,6 @@
 //! The typed commands of the client, written from the command table so that the two cannot drift apart.
 //!
-//! Owns: the files of crates/client/src/commands that say so in their first line. They are checked in rather than
+//! Owns: the files of crates/client/src/commands and blocking that say so in their first lines. They are checked in rather than
 //! built: a reader can go to a command's definition, documentation has them, a user's build needs no generator, and a
 //! change of the table shows in a diff what it does to callers. `cargo xtask verify` fails when they are stale.
 //!
@@ -23,8 +23,9 @@ use towline_spec::{Command, Group};
 
 use shape::{Method, methods};
 
-const DIRECTORY: &str = "crates/client/src/commands";
-const NOTICE: &str = "Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.";
+const DIRECTORY: &str = "crates/client/src";
+const NOTICE: &str =
+    "Written by `cargo xtask fix` from the command table; change crates/spec/src or xtask/src/commands.";
 
 /// Commands that a client cannot send: they turn the connection into something else.
 const REFUSED: &[&str] = &[
@@ -74,8 +75,7 @@ pub(crate) fn write(root: &Path) -> anyhow::Result<()> {
 
 /// Every file's name and text.
 fn texts(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
-    let rows = towline_spec::rows().iter().filter(|row| is_sendable(row));
-    let methods: Vec<Method> = rows.flat_map(methods).collect();
+    let methods: Vec<Method> = rows().flat_map(methods).collect();
     let mut files = Vec::new();
     let mut groups: Vec<Group> = methods.iter().map(|method| method.command.group).collect();
     groups.dedup();
@@ -86,13 +86,21 @@ fn texts(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
         let file = file_of(group);
         let _ = writeln!(modules, "pub mod {file};");
         let of_group = methods.iter().filter(|method| method.command.group == group);
-        files.push((format!("make/{file}.rs"), constructors(group, of_group)));
+        files.push((format!("commands/make/{file}.rs"), constructors(group, of_group)));
     }
-    files.push(("make.rs".to_owned(), index(&modules)));
-    files.push(("any.rs".to_owned(), caller_chosen(&methods)));
-    files.push(("typed.rs".to_owned(), fixed(&methods)));
-    files.push(("batch/methods.rs".to_owned(), batched(&methods)));
+    files.push(("commands/make.rs".to_owned(), index(&modules)));
+    files.push(("commands/any.rs".to_owned(), caller_chosen(&methods, Calls::Async)));
+    files.push(("commands/typed.rs".to_owned(), fixed(&methods, Calls::Async)));
+    files.push(("commands/batch/methods.rs".to_owned(), batched(&methods)));
+    files.push(("blocking/any.rs".to_owned(), caller_chosen(&methods, Calls::Blocking)));
+    files.push(("blocking/typed.rs".to_owned(), fixed(&methods, Calls::Blocking)));
     files.into_iter().map(|(name, text)| Ok((name, formatted(root, &text)?))).collect()
+}
+
+/// The server's commands, then those of modules.
+fn rows() -> impl Iterator<Item = &'static Command> {
+    let server = towline_spec::rows().iter().filter(|row| is_sendable(row));
+    server.chain(towline_spec::modules::rows())
 }
 
 fn is_sendable(row: &Command) -> bool {
@@ -118,6 +126,11 @@ const fn file_of(group: Group) -> &'static str {
         Group::Connection => "connection",
         Group::Server => "server",
         Group::Cluster => "cluster",
+        Group::Json => "json",
+        Group::Search => "search",
+        Group::TimeSeries => "timeseries",
+        Group::Probabilistic => "bloom",
+        Group::VectorSet => "vectors",
     }
 }
 
@@ -154,23 +167,74 @@ fn constructors<'a>(group: Group, methods: impl Iterator<Item = &'a Method>) -> 
     text
 }
 
+/// Whose methods a trait has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Calls {
+    /// The client's: they give futures.
+    Async,
+    /// The blocking client's: they give results.
+    Blocking,
+}
+
+impl Calls {
+    /// What a method gives for a reply of this type.
+    fn output(self, reply: &str) -> String {
+        match self {
+            Self::Async => format!("impl Future<Output = Result<{reply}, Error>> + Send"),
+            Self::Blocking => format!("Result<{reply}, Error>"),
+        }
+    }
+
+    /// The parameter that the caller fills.
+    const fn generics(self) -> &'static str {
+        match self {
+            Self::Async => "<T: FromReply + Send>",
+            Self::Blocking => "<T: FromReply>",
+        }
+    }
+
+    /// How the file begins: what it imports and the trait's first method.
+    fn opening(self, title: &str, imports: &str, own: &str, doc: &str, name: &str) -> String {
+        let (future, made, common) = match self {
+            Self::Async => (
+                "use std::future::Future;\n",
+                "super",
+                "their errors and what dropping them means are those\n/// of [`Cmd::query`].",
+            ),
+            Self::Blocking => (
+                "",
+                "crate::commands",
+                "their errors are those of\n/// [`Client::query`](super::Client::query).",
+            ),
+        };
+        let [generics, output] = [self.generics().to_owned(), self.output("T")];
+        format!(
+            "// Long because: one trait has a method for each command.\n\
+             //! {title}\n//!\n//! {NOTICE}\n\n\
+             {imports}{future}\n{own}use towline_client_proto::Error;\n\n\
+             use crate::args::ToArgs;\nuse crate::cmd::Cmd;\nuse crate::value::FromReply;\nuse {made}::{name};\n\n\
+             {doc}{{\n\
+             /// Sends a command. What the methods have in common: {common}\n\
+             fn run{generics}(&self, cmd: Cmd) -> {output};\n"
+        )
+    }
+}
+
 /// The trait whose methods give the type that the caller asks for.
-fn caller_chosen(methods: &[Method]) -> String {
-    let mut text = format!(
-        "// Long because: one trait has a method for each command.\n\
-         //! A method for each command, with the type that the caller asks for.\n//!\n//! {NOTICE}\n\n\
-         use std::future::Future;\n\nuse towline_client_proto::Error;\n\n\
-         use crate::args::ToArgs;\nuse crate::cmd::Cmd;\nuse crate::value::FromReply;\nuse super::make;\n\n\
-         /// A method for each command; the caller says what the reply is to be. See [`crate::commands`].\n\
-         pub trait Commands {{\n\
-         /// Sends a command. What the methods have in common: their errors and what dropping them means are those\n\
-         /// of [`Cmd::query`].\n\
-         fn run<T: FromReply + Send>(&self, cmd: Cmd) -> impl Future<Output = Result<T, Error>> + Send;\n"
+fn caller_chosen(methods: &[Method], calls: Calls) -> String {
+    let mut text = calls.opening(
+        "A method for each command, with the type that the caller asks for.",
+        "",
+        "",
+        "/// A method for each command; the caller says what the reply is to be. See [`crate::commands`].\n\
+         pub trait Commands ",
+        "make",
     );
+    let (generics, output) = (calls.generics(), calls.output("T"));
     for method in methods {
         let _ = write!(
             text,
-            "\n{}\nfn {}<T: FromReply + Send>{} -> impl Future<Output = Result<T, Error>> + Send {{ self.run({}) }}\n",
+            "\n{}\nfn {}{generics}{} -> {output} {{ self.run({}) }}\n",
             method.short_doc(),
             method.name,
             method.params("&self"),
@@ -181,30 +245,31 @@ fn caller_chosen(methods: &[Method]) -> String {
     text
 }
 
+/// Types of replies that are not the language's.
+const REPLY_TYPES: &str =
+    "{Aggregated, Page, PoppedMember, Position, Sample, SearchResults, StreamEntries, make}";
+
 /// The trait whose methods give the type that the reply has by nature.
-fn fixed(methods: &[Method]) -> String {
-    let mut text = format!(
-        "// Long because: one trait has a method for each command.\n\
-         //! A method for each command, with the type that its reply has by nature.\n//!\n//! {NOTICE}\n\n\
-         use std::collections::HashMap;\nuse std::future::Future;\n\nuse bytes::Bytes;\nuse towline_client_proto::Error;\n\n\
-         use crate::args::ToArgs;\nuse crate::cmd::Cmd;\nuse crate::value::FromReply;\nuse super::{{Page, PoppedMember, Position, StreamEntries, make}};\n\n\
-         /// A method for each command, with a fixed type where the command has one reply; the caller chooses it elsewhere.\n\
+fn fixed(methods: &[Method], calls: Calls) -> String {
+    let mut text = calls.opening(
+        "A method for each command, with the type that its reply has by nature.",
+        "use std::collections::HashMap;\n",
+        "use bytes::Bytes;\n",
+        "/// A method for each command, with a fixed type where the command has one reply; the caller chooses it elsewhere.\n\
          /// See [`crate::commands`].\n\
-         pub trait TypedCommands {{\n\
-         /// Sends a command. What the methods have in common: their errors and what dropping them means are those\n\
-         /// of [`Cmd::query`].\n\
-         fn run<T: FromReply + Send>(&self, cmd: Cmd) -> impl Future<Output = Result<T, Error>> + Send;\n"
+         pub trait TypedCommands ",
+        REPLY_TYPES,
     );
     for method in methods {
         let reply = replies::of(&method.name);
-        let generics = if reply.is_some() { "" } else { "<T: FromReply + Send>" };
+        let generics = if reply.is_some() { "" } else { calls.generics() };
         let _ = write!(
             text,
-            "\n{}\nfn {}{generics}{} -> impl Future<Output = Result<{}, Error>> + Send {{ self.run({}) }}\n",
+            "\n{}\nfn {}{generics}{} -> {} {{ self.run({}) }}\n",
             method.short_doc(),
             method.name,
             method.params("&self"),
-            reply.unwrap_or("T"),
+            calls.output(reply.unwrap_or("T")),
             method.call(),
         );
     }
@@ -218,7 +283,7 @@ fn batched(methods: &[Method]) -> String {
         "// Long because: one type has a method for each command.\n\
          //! A method for each command, which appends it to a batch.\n//!\n//! {NOTICE}\n\n\
          use std::collections::HashMap;\n\nuse bytes::Bytes;\n\n\
-         use super::{{Batch, Grow}};\nuse crate::args::ToArgs;\nuse crate::commands::{{Page, PoppedMember, Position, StreamEntries, make}};\n\n\
+         use super::{{Batch, Grow}};\nuse crate::args::ToArgs;\nuse crate::commands::{REPLY_TYPES};\n\n\
          impl<B: Grow> Batch<B> {{\n"
     );
     for (index, method) in methods.iter().enumerate() {
@@ -265,7 +330,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn of(name: &str) -> Vec<Method> {
-        methods(towline_spec::lookup_full(name.as_bytes()).unwrap())
+        methods(rows().find(|row| row.name == name).unwrap())
     }
 
     #[test]
@@ -289,9 +354,24 @@ mod tests {
     }
 
     #[test]
+    fn commands_of_modules_have_methods_too() {
+        let names = |name| of(name).into_iter().map(|method| method.name).collect::<Vec<_>>();
+        assert_eq!(names("json.get"), ["json_get", "json_get_with"]);
+        assert_eq!(names("ft._list"), ["ft_list"]);
+        assert_eq!(names("ft.cursor|read"), ["ft_cursor_read", "ft_cursor_read_with"]);
+        assert_eq!(of("json.mget")[0].body(), r#"cmd("JSON.MGET").arg(keys).arg(path)"#);
+        assert_eq!(
+            of("ft.cursor|read")[0].body(),
+            r#"cmd("FT.CURSOR").arg("READ").arg(index).arg(cursor_id)"#
+        );
+        assert_eq!(of("cms.merge")[0].body(), r#"counted(cmd("CMS.MERGE").arg(destination), 1, sources)"#);
+        assert_eq!(of("ts.mget")[0].body(), r#"cmd("TS.MGET").arg("FILTER").arg(filters)"#);
+        assert_eq!(of("bf.insert")[0].body(), r#"cmd("BF.INSERT").arg(key).arg("ITEMS").arg(items)"#);
+    }
+
+    #[test]
     fn every_name_is_one_methods_and_every_reply_has_a_method() {
-        let rows = towline_spec::rows().iter().filter(|row| is_sendable(row));
-        let names: Vec<String> = rows.flat_map(methods).map(|method| method.name).collect();
+        let names: Vec<String> = rows().flat_map(methods).map(|method| method.name).collect();
         let unique: BTreeSet<&str> = names.iter().map(String::as_str).collect();
         assert_eq!(unique.len(), names.len());
         let orphans: Vec<_> = replies::names().filter(|name| !unique.contains(name)).collect();

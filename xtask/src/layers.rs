@@ -21,7 +21,9 @@ const ORDER: &[&str] = &[
     "towline-store",
     "towline-client-proto",
     "towline-transfer-proto",
+    "towline-cluster-proto",
     "towline-faults",
+    "towline-client-derive",
     "towline-client",
     "towline-transfer",
     "towline-server",
@@ -45,6 +47,7 @@ const PURE: &[&str] = &[
     "towline-store",
     "towline-client-proto",
     "towline-transfer-proto",
+    "towline-cluster-proto",
     "towline-faults",
 ];
 

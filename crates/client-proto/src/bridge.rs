@@ -34,10 +34,12 @@
 //!
 //! Does **not** own: which endpoint a command belongs to, DNS, sockets, TLS, the limiter of dials.
 
+mod attempts;
 mod clock;
 mod conn;
 mod deliver;
 mod diagnose;
+mod doubt;
 mod event_text;
 mod flush;
 mod handoff;
@@ -46,6 +48,7 @@ mod leaving;
 mod link;
 mod maintenance;
 mod marks;
+mod outcome;
 mod overlap;
 mod pubsub;
 mod report;
@@ -54,6 +57,7 @@ mod routed;
 mod submit;
 #[cfg(test)]
 mod tests;
+mod tracking;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -75,18 +79,22 @@ use crate::policy::BacklogPolicy;
 use crate::retry::RetryBudget;
 use crate::server_error::ServerError;
 use crate::slab::{Slab, Slotted, Ticket};
+use attempts::Attempts;
 use conn::Flight;
 
+pub use doubt::Doubt;
 pub use flush::{Batch, Flush};
 pub use handoff::HandoffDial;
 pub use leaving::Leaving;
 pub use link::LinkState;
+pub use outcome::Polled;
 pub use overlap::Continuity;
 pub use pubsub::PubSubConfig;
 pub use report::{AttemptError, Counters, Event, HandoffEvent, MaintenanceEvent, Snapshot};
 pub use room::RoomTicket;
 pub use routed::{Adopt, MapTrouble, News, Stray, StrayReason, SubmitError};
 pub use submit::Submitted;
+pub use tracking::TrackingNews;
 
 /// A time in milliseconds that wraps after 49 days; only differences mean something.
 type Millis = u32;
@@ -124,34 +132,6 @@ enum Place {
     Held,
     /// On its way to another bridge.
     Strayed,
-}
-
-/// How often a command was sent before, and whether one of these attempts may have run. One byte: slots are many.
-#[derive(Debug, Clone, Copy, Default)]
-struct Attempts(u8);
-
-impl Attempts {
-    const MAY_HAVE_RUN: u8 = 1 << 7;
-
-    const fn count(self) -> u8 {
-        self.0 & !Self::MAY_HAVE_RUN
-    }
-
-    /// One more, which the server refused without running it.
-    fn add_refused(&mut self) {
-        self.0 = (self.0 & Self::MAY_HAVE_RUN) | (self.count() + 1).min(Self::MAY_HAVE_RUN - 1);
-    }
-
-    /// One more, which the server may have executed.
-    fn add_possible(&mut self) {
-        self.add_refused();
-        self.0 |= Self::MAY_HAVE_RUN;
-    }
-
-    /// What they say about execution, whatever becomes of the next one.
-    const fn sent(self) -> Sent {
-        if self.0 & Self::MAY_HAVE_RUN == 0 { Sent::No } else { Sent::Maybe }
-    }
 }
 
 /// One completion slot.
@@ -208,6 +188,8 @@ pub struct Bridge<W> {
     routed: Option<Box<routed::Routed>>,
     /// Present on a connection that subscribes.
     pubsub: Option<pubsub::PubSub<W>>,
+    /// Present if the server is to announce changes of what is read.
+    tracking: Option<Box<tracking::Tracker>>,
     slots: Slab<Slot<W>>,
     log: Log,
     /// Commands not handed to a writer, oldest first, at ascending positions.
@@ -273,6 +255,7 @@ impl<W> Bridge<W> {
             prng: Prng::new(seed),
             routed: None,
             pubsub: None,
+            tracking: None,
             slots: Slab::new(config.guards.generation),
             log: Log::default(),
             queue: VecDeque::new(),
@@ -303,31 +286,6 @@ impl<W> Bridge<W> {
             is_closed: false,
             config,
         })
-    }
-
-    /// The outcome, if it is there: the ticket ends with it. Otherwise `waiter` is asked for what to leave behind; it
-    /// is given what was left before.
-    ///
-    /// A ticket that has ended already gets [`ErrorKind::Misuse`].
-    #[inline]
-    pub fn poll_outcome(
-        &mut self,
-        ticket: Ticket,
-        waiter: impl FnOnce(Option<W>) -> W,
-    ) -> Option<Result<Reply, Error>> {
-        let Some(slot) = self.slots.get_mut(ticket).filter(|slot| !slot.is_given_up()) else {
-            return Some(Err(Error::misuse("the outcome of this command was taken already")));
-        };
-        if let State::Pending(pending) = &mut slot.state {
-            let left = pending.waiter.take();
-            pending.waiter = Some(waiter(left));
-            return None;
-        }
-        match self.slots.remove(ticket.index())?.state {
-            State::Done(outcome) => Some(outcome),
-            State::Pending(_) | State::Removed => None,
-            State::Forwarded => Some(Err(Error::misuse("the command went to another bridge"))),
-        }
     }
 
     /// Whether this command's reply is the next to come.

@@ -156,6 +156,13 @@ pub enum ErrorKind {
         /// The bound.
         leased_max: usize,
     },
+    /// No node may answer a read by the policy that was asked for, and its bound on the lag: there is no replica, or none that
+    /// follows closely enough. May pass.
+    #[error("no node may answer this read by `{}`", policy.name())]
+    NoReplica {
+        /// The policy.
+        policy: crate::routing::ReadFrom,
+    },
     /// The client was shut down.
     #[error("client is closed")]
     Closed,
@@ -260,6 +267,7 @@ impl Error {
             | ErrorKind::BacklogFull { .. }
             | ErrorKind::BacklogAge
             | ErrorKind::LeasesTaken { .. }
+            | ErrorKind::NoReplica { .. }
             | ErrorKind::Protocol(_) => self.sent() == Sent::No,
         }
     }

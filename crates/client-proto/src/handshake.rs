@@ -4,8 +4,8 @@
 //! not own sockets, TLS, the pace of dialling, nor when credentials are renewed ([`ReAuth`] only knows how).
 //!
 //! ```text
-//! start(config) --bytes--> AUTH, HELLO, SELECT, READONLY, CLIENT SETNAME, CLIENT SETINFO x2, CLIENT ID,
-//!                          CLIENT MAINT_NOTIFICATIONS, extra commands, PING token
+//! start(config) --bytes--> AUTH, HELLO, SELECT, READONLY, ROLE, CLIENT SETNAME, CLIENT SETINFO x2, CLIENT ID,
+//!                          CLIENT MAINT_NOTIFICATIONS, CLIENT TRACKING, extra commands, PING token
 //!                              |
 //!                          on_frame, one reply at a time
 //!                              |
@@ -36,7 +36,9 @@ use towline_sansio::Instant;
 
 use crate::server_error::{ServerClass, ServerError};
 
-pub use config::{Credentials, ExtraCommand, HandshakeConfig, MaintenanceRequest, Peer, ProtocolChoice};
+pub use config::{
+    Credentials, ExtraCommand, HandshakeConfig, MaintenanceRequest, Peer, ProtocolChoice, Tracking,
+};
 pub use error::{HandshakeError, Step};
 pub use reauth::{ReAuth, ReAuthProgress};
 
@@ -54,6 +56,7 @@ pub struct Handshake {
     required: Vec<u16>,
     /// Whether notifications of maintenance are required.
     needs_maintenance: bool,
+    needs_primary: bool,
     ready: Ready,
 }
 
@@ -77,6 +80,8 @@ pub struct Ready {
     pub client_id: Option<i64>,
     /// Whether the server announces its maintenance on this connection.
     pub has_maintenance: bool,
+    /// Whether the server announces changes of what this connection reads.
+    pub has_tracking: bool,
     /// What the server told about itself.
     pub server: ServerInfo,
     /// Commands that the server refused although the connection is usable without them.
@@ -134,6 +139,9 @@ impl Handshake {
         if config.is_read_only {
             batch.add(Step::ReadOnly, &["READONLY"]);
         }
+        if config.is_primary_required {
+            batch.add(Step::Role, &["ROLE"]);
+        }
         if is_server {
             if let Some(name) = &config.client_name {
                 batch.add(Step::SetName, &["CLIENT", "SETNAME", name]);
@@ -154,6 +162,10 @@ impl Handshake {
             );
             batch.add(Step::Maintenance, &args);
         }
+        let can_push = is_server && config.protocol != ProtocolChoice::Resp2;
+        if let Some(tracking) = config.tracking.as_ref().filter(|_| can_push) {
+            batch.add(Step::Tracking, &tracking.command());
+        }
         let mut required = Vec::new();
         for (index, extra) in (0_u16..).zip(&config.extra) {
             batch.add(Step::Extra(index), &extra.args);
@@ -172,6 +184,7 @@ impl Handshake {
             database: config.database,
             required,
             needs_maintenance: config.maintenance.is_some_and(|request| request.is_required),
+            needs_primary: config.is_primary_required,
             ready: Ready::default(),
         }
     }
@@ -205,11 +218,19 @@ impl Handshake {
                     Progress::NeedMore
                 } else if self.needs_maintenance && !self.ready.has_maintenance {
                     Progress::Failed(HandshakeError::NoMaintenance)
+                } else if let Some(role) = self.other_role() {
+                    Progress::Failed(HandshakeError::NotPrimary { role })
                 } else {
                     Progress::Ready(Box::new(std::mem::take(&mut self.ready)))
                 }
             }
         }
+    }
+
+    /// What the server is, if it is not what it has to be. Where nothing tells, its refusals will.
+    fn other_role(&self) -> Option<Box<str>> {
+        let role = self.ready.server.role.as_ref().filter(|_| self.needs_primary)?;
+        (!matches!(&**role, "master" | "primary")).then(|| role.clone())
     }
 
     fn on_reply(&mut self, step: Step, frame: &Frame) -> Result<(), HandshakeError> {
@@ -238,8 +259,17 @@ impl Handshake {
                 self.ready.has_maintenance = self.ready.protocol == Proto::Resp3;
                 true
             }
+            (Step::Role, Frame::Array(parts)) => {
+                self.ready.server.role = parts.first().and_then(owned_text);
+                self.ready.server.role.is_some()
+            }
+            (Step::Tracking, frame) if is_ok(frame) => {
+                // On RESP2 the server agrees and then has no way to say anything.
+                self.ready.has_tracking = self.ready.protocol == Proto::Resp3;
+                true
+            }
             (Step::Extra(_), _) => true,
-            (Step::Hello | Step::ClientId, _) => false,
+            (Step::Hello | Step::ClientId | Step::Role, _) => false,
             (_, frame) => is_ok(frame),
         };
         if has_shape { Ok(()) } else { Err(HandshakeError::Desync) }

@@ -7,7 +7,7 @@
 //! with known and different keys may. So whatever is not certain is [`KeysIn::Unknown`]: bytes that are no whole
 //! command, commands that are not in the table, and commands about the whole data set or about the connection.
 
-use towline_spec::{ArgList, Command, CommandId, Flags, SideEffect, for_each_key, id, resolve};
+use towline_spec::{ArgList, Command, CommandId, Flags, SideEffect, for_each_key, id, resolve_any};
 
 /// What is known of the keys of a command, or of a `MULTI` … `EXEC` unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,14 +62,14 @@ fn walk(bytes: &[u8], each: &mut dyn FnMut(&[u8])) -> Option<usize> {
     let mut rest = bytes;
     let mut args = Args::default();
     args.read(&mut rest)?;
-    let first = resolve(&args).ok()?;
+    let first = resolve_any(&args)?;
     if first.id != MULTI {
         return if rest.is_empty() { keys_of(first, &args, each) } else { None };
     }
     let mut count = 0;
     loop {
         args.read(&mut rest)?;
-        let command = resolve(&args).ok()?;
+        let command = resolve_any(&args)?;
         if command.id == EXEC {
             return rest.is_empty().then_some(count);
         }

@@ -4,6 +4,7 @@
 
 mod bridge;
 mod buffer;
+pub mod cache;
 mod command;
 mod config;
 mod diagnosis;
@@ -22,9 +23,9 @@ mod slab;
 pub mod subscriptions;
 
 pub use bridge::{
-    Adopt, AttemptError, Batch, Bridge, Continuity, Counters, Event, Flush, HandoffDial, HandoffEvent,
-    Leaving, LinkState, MaintenanceEvent, MapTrouble, News, Parts, PubSubConfig, RoomTicket, Snapshot, Stray,
-    StrayReason, SubmitError, Submitted,
+    Adopt, AttemptError, Batch, Bridge, Continuity, Counters, Doubt, Event, Flush, HandoffDial, HandoffEvent,
+    Leaving, LinkState, MaintenanceEvent, MapTrouble, News, Parts, Polled, PubSubConfig, RoomTicket,
+    Snapshot, Stray, StrayReason, SubmitError, Submitted, TrackingNews,
 };
 pub use buffer::SHARE_BYTES_MIN;
 pub use command::{Encoder, Flags, Order, Reply, encoded_len};
@@ -34,7 +35,7 @@ pub use error::{Error, ErrorKind, LostCause, ProtocolError, Sent, Stage};
 pub use generation::Generation;
 pub use handshake::{
     Credentials, ExtraCommand, Handshake, HandshakeConfig, HandshakeError, MaintenanceRequest, Peer,
-    Progress, ProtocolChoice, ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step,
+    Progress, ProtocolChoice, ReAuth, ReAuthProgress, Ready, ServerInfo, ServerMode, Step, Tracking,
 };
 pub use keys::{KeysIn, keys_in};
 pub use liveness::{Act, Liveness, LivenessConfig, Opinion, REARMS_MAX, SecondOpinion};

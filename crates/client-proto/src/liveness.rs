@@ -18,7 +18,9 @@
 //! 4. **An idle connection is asked** ([`Act::SendPing`]) before its next user finds out.
 //!
 //! An in-band `PING` is no help while commands are in flight, for it waits behind the slow one like everybody else.
-//! What can tell a busy server from a dead one is a second opinion: a fresh connection ([`SecondOpinion`]).
+//! What can tell a busy server from a dead one is a second opinion: a fresh connection ([`SecondOpinion`]). A server that holds
+//! back writes because a planned failover is under way (`CLIENT PAUSE`) can be told from a dead connection in this way only:
+//! it answers a fresh one, but not a write on it ([`LivenessConfig::held_max`]).
 //!
 //! The driver reads what is there before it polls, and calls [`Liveness::poll`] at [`Liveness::poll_timeout`].
 
@@ -50,6 +52,26 @@ pub struct LivenessConfig {
     pub starved_grace: Duration,
     /// Whether a fresh connection is asked before the verdict. Default: no, it costs a dial.
     pub second_opinion: Option<SecondOpinion>,
+    /// Longest silence of a peer that holds back writes and answers everything else, as Redis and Valkey do during a planned
+    /// failover and after `CLIENT PAUSE`: for a write, a fresh connection is asked after four sevenths of `silence_max`. Default
+    /// 10 s, the longest that a failover pauses writes for. `None`: such a peer is given up as any other, and the writes
+    /// that wait there fail although they would have run.
+    pub held_max: Option<Duration>,
+}
+
+impl LivenessConfig {
+    /// The silence of a write after which a fresh connection is asked whether the peer holds it back.
+    fn held_ask_after(&self) -> Duration {
+        // 1 s by default, which leaves as much time for the answer as a second opinion has.
+        self.silence_max / 7 * 4
+    }
+
+    /// How long the answer of a fresh connection is of use, from when it was asked for.
+    pub fn opinion_time(&self) -> Duration {
+        let asked_after =
+            self.second_opinion.map_or_else(|| self.held_ask_after(), |second| second.ask_after);
+        self.silence_max.saturating_sub(asked_after)
+    }
 }
 
 impl Default for LivenessConfig {
@@ -61,6 +83,7 @@ impl Default for LivenessConfig {
             late_max: Duration::from_millis(100),
             starved_grace: Duration::from_millis(500),
             second_opinion: None,
+            held_max: Some(Duration::from_secs(10)),
         }
     }
 }
@@ -91,6 +114,8 @@ pub enum Opinion {
     Busy,
     /// Its `PING` was answered: the peer is well, so silence means that this connection is not.
     Answers,
+    /// Its `PING` was answered and a write was not: the peer is well and holds back writes.
+    Holds,
 }
 
 /// What the driver has to do.
@@ -98,7 +123,8 @@ pub enum Opinion {
 pub enum Act {
     /// Send a `PING` on this connection, as a command like any other.
     SendPing,
-    /// Set up a fresh connection, `PING` on it, and report to [`Liveness::on_opinion`].
+    /// Set up a fresh connection, `PING` on it, or write if a write is what waits here, and report to
+    /// [`Liveness::on_opinion`].
     AskElsewhere,
     /// Close the connection for this reason. Said once.
     Dead(LostCause),
@@ -181,7 +207,7 @@ impl Liveness {
     pub fn on_opinion(&mut self, opinion: Opinion) {
         if self.second == Second::Asked {
             self.second = Second::Given(opinion);
-            if opinion == Opinion::Busy {
+            if matches!(opinion, Opinion::Busy | Opinion::Holds) {
                 // The longer patience lifts a suspicion that came before the answer.
                 self.confirm_at = None;
             }
@@ -245,7 +271,7 @@ impl Liveness {
         let has_progressed = self.oldest_sent_at.is_some_and(|sent_at| self.sign_at > sent_at);
         match self.second {
             Second::Given(Opinion::Unreachable) => Blame::NetworkSilent,
-            Second::Given(Opinion::Busy) => Blame::ServerSlow,
+            Second::Given(Opinion::Busy | Opinion::Holds) => Blame::ServerSlow,
             _ if now.since(silent_from) >= self.config.silence_max => Blame::NetworkSilent,
             _ if has_progressed => Blame::ServerSlow,
             _ => Blame::Unknown,
@@ -270,13 +296,20 @@ impl Liveness {
     fn patience(&self) -> Duration {
         match (self.config.second_opinion, self.second) {
             (Some(second), Second::Given(Opinion::Busy)) => second.busy_max.max(self.config.silence_max),
+            (_, Second::Given(Opinion::Holds)) => {
+                self.config.held_max.unwrap_or_default().max(self.config.silence_max)
+            }
             _ => self.config.silence_max,
         }
     }
 
     fn ask_at(&self, silent_from: Instant) -> Option<Instant> {
-        let second = self.config.second_opinion.filter(|_| self.second == Second::NotAsked)?;
-        Some(silent_from + second.ask_after)
+        if self.second != Second::NotAsked {
+            return None;
+        }
+        let held_after = self.config.held_max.map(|_| self.config.held_ask_after());
+        let after = self.config.second_opinion.map(|second| second.ask_after).or(held_after)?;
+        Some(silent_from + after)
     }
 
     fn idle_ping_at(&self) -> Option<Instant> {

@@ -1,6 +1,6 @@
 //! A cluster: commands, keys of several nodes, a scan, and what the client knows of it.
 //!
-//! `cargo run -p towline-client --example cluster -- redis://127.0.0.1:7000/?cluster=true`
+//! `cargo run -p towline-client --example cluster -- "redis://127.0.0.1:7000/?cluster=true"`
 
 #![expect(clippy::print_stdout, reason = "an example shows what it does")]
 

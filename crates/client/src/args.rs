@@ -1,3 +1,4 @@
+// Long because: the table of `ToArgs` is one list of types.
 //! Arguments of commands: what Rust values are on the wire.
 //!
 //! Owns [`ToArgs`] and [`Args`], the buffer in which arguments are encoded as they are given. Does **not** own what a
@@ -44,6 +45,8 @@ const LINE_END: &[u8] = b"\r\n";
 /// | `Option` | those of the value, or none |
 /// | tuples, slices, arrays, `Vec`, sets | those of each element in turn |
 /// | maps | each key's and its value's in turn |
+/// | own structs | each field's name and value, by `#[derive(ToArgs)]`; see [the macro](derive@crate::ToArgs) |
+/// | own enums | one, a word, by the same |
 ///
 /// A `u8` by itself is a number; several of them are a string of bytes.
 ///
@@ -69,6 +72,25 @@ pub trait ToArgs {
         }
     }
 }
+
+/// A value that gives one argument, or none if it is an `Option`: what a hash's field, and any other place for exactly one,
+/// can take. Numbers, strings, booleans, what points to them, newtypes of them; no lists.
+///
+/// ```compile_fail
+/// #[derive(towline_client::ToArgs)]
+/// struct Post {
+///     title: String,
+///     tags: Vec<String>, // `Vec<String>` may give several arguments, and here is place for one
+/// }
+/// ```
+///
+/// Say so for a type of your own by `impl ToArg for MyType {}`; `#[derive(ToArgs)]` says it for newtypes and enums.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` may give several arguments, and here is place for one",
+    note = "lists cannot be fields of a hash: join them into one string, or skip the field",
+    note = "a type of your own that gives one argument says so by `impl towline_client::ToArg for {Self} {{}}`"
+)]
+pub trait ToArg: ToArgs {}
 
 /// Encoded arguments: `$length\r\n...\r\n` for each.
 ///
@@ -143,6 +165,19 @@ impl Args {
         self.shared.push(Shared { at: self.encoded.len(), bytes: bytes.clone() });
         self.shared_len += bytes.len();
         self.encoded.extend_from_slice(LINE_END);
+    }
+
+    /// Appends a name and the value behind it; nothing if the value gives no argument.
+    #[cfg(feature = "derive")]
+    pub(crate) fn push_pair<T: ToArg + ?Sized>(&mut self, name: &[u8], value: &T) {
+        let (start, count) = (self.encoded.len(), self.count);
+        self.push(name);
+        let end = self.encoded.len();
+        value.write_args(self);
+        if self.encoded.len() == end {
+            self.encoded.truncate(start);
+            self.count = count;
+        }
     }
 
     fn open(&mut self, len: usize) {
@@ -367,6 +402,21 @@ impl<T: ToArgs> ToArgs for Option<T> {
     }
 }
 
+impl<T: ToArg> ToArg for Option<T> {}
+
+macro_rules! single {
+    ($($one:ty),*) => {$(
+        impl ToArg for $one {}
+    )*};
+}
+
+single!(
+    str, String, char, Bytes, bool, f32, f64, u8, i8, i16, u16, i32, u32, i64, u64, isize, usize, i128, u128
+);
+single!([u8], Vec<u8>);
+
+impl<const N: usize> ToArg for [u8; N] {}
+
 impl<T: ToArgs> ToArgs for [T] {
     #[inline]
     fn write_args(&self, args: &mut Args) {
@@ -404,6 +454,8 @@ macro_rules! pointers {
                 (**self).write_args(args);
             }
         }
+
+        impl<T: ToArg + ?Sized> ToArg for $pointer {}
     )*};
 }
 
@@ -414,6 +466,8 @@ impl<T: ToArgs + ToOwned + ?Sized> ToArgs for Cow<'_, T> {
         (**self).write_args(args);
     }
 }
+
+impl<T: ToArg + ToOwned + ?Sized> ToArg for Cow<'_, T> {}
 
 impl<K: ToArgs, V: ToArgs, S> ToArgs for HashMap<K, V, S> {
     fn write_args(&self, args: &mut Args) {

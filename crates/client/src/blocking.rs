@@ -9,13 +9,15 @@
 //! costs the others nothing.
 //!
 //! ```no_run
-//! use towline_client::blocking::Client;
+//! use towline_client::blocking::{Client, TypedCommands};
 //! use towline_client::cmd;
 //!
 //! let client = Client::connect("redis://localhost")?;
 //! client.set("key", "value")?;
 //! let value: String = client.get("key")?;
 //! let length: u64 = client.query(cmd("STRLEN").arg("key"))?;
+//! // Every command is a method, as of the async client: with types that replies have by nature, or that you choose.
+//! let members = TypedCommands::sadd(&client, "set", ["a", "b"])?;
 //! # Ok::<(), towline_client::Error>(())
 //! ```
 //!
@@ -25,6 +27,12 @@
 //! [`ErrorKind::Misuse`](crate::ErrorKind::Misuse) on a thread that is inside a tokio runtime, and nothing is sent: use
 //! [`crate::Client`] there. Threads that tokio keeps for blocking work look the same from here; say so by
 //! [`Client::on_blocking_thread`].
+
+mod any;
+mod typed;
+
+pub use any::Commands;
+pub use typed::TypedCommands;
 
 use std::io;
 use std::ops::Deref;
@@ -197,6 +205,18 @@ impl Client {
 
     fn wait<F: Future>(&self, future: F) -> Result<F::Output, Error> {
         wait(future, self.is_blocking_thread)
+    }
+}
+
+impl Commands for Client {
+    fn run<T: FromReply>(&self, cmd: Cmd) -> Result<T, Error> {
+        self.query(cmd)
+    }
+}
+
+impl TypedCommands for Client {
+    fn run<T: FromReply>(&self, cmd: Cmd) -> Result<T, Error> {
+        self.query(cmd)
     }
 }
 

@@ -3,17 +3,14 @@
 //! Owns the sending of commands, pipelines and transactions, and the life of the engine behind them. Does not own what
 //! a command looks like ([`Cmd`]), what becomes of it when connections break (the bridge), nor the connection, nor the ways of a cluster (`cluster`).
 
-use std::collections::hash_map::RandomState;
-use std::hash::BuildHasher;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::broadcast;
-use towline_client_proto::routing::Plan;
+use towline_client_proto::routing::{BridgeId, EndpointId, Plan, ReadFrom};
 use towline_client_proto::{
-    Bridge, Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Parts, PubSubConfig, Reply,
-    RetryBudget, Sent, encoded_len,
+    Encoder, Error, ErrorKind, Event, Flags, LinkState, Order, Reply, Sent, encoded_len,
 };
 use towline_cluster::{Slot, key_slot};
 use towline_resp::frame::Frame;
@@ -21,11 +18,13 @@ use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
 use crate::args::Part;
+use crate::cache;
 use crate::clock;
 use crate::cluster::{Attachment, Cluster};
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
-use crate::driver::{Life, Owner};
+use crate::driver::Life;
 use crate::engine::Engine;
+use crate::lanes::{Further, start_engine, start_lanes};
 use crate::lease::{Conduct, Pool};
 use crate::options::{ConnectOptions, OptionsError};
 use crate::pubsub::Hub;
@@ -36,8 +35,8 @@ use crate::value::{FromReply, ReplyError};
 
 /// A handle to one server, or to a cluster. Cloning is cheap, and needless where a reference will do: every method takes `&self`.
 ///
-/// Commands of all handles and tasks share one connection and are pipelined by themselves. While the connection is
-/// down they wait (see the backlog policy), each until its own deadline. The engine ends when the last handle is
+/// Commands of all handles and tasks share one connection (or several: [`ConnectOptions::lanes`]) and are pipelined by
+/// themselves. While the connection is down they wait (see the backlog policy), each until its own deadline. The engine ends when the last handle is
 /// dropped.
 #[derive(Clone)]
 pub struct Client {
@@ -47,19 +46,25 @@ pub struct Client {
 pub(crate) struct Inner {
     pub(crate) way: Way,
     pub(crate) command_timeout: Duration,
-    is_idempotent_retried: bool,
+    pub(crate) is_idempotent_retried: bool,
     pub(crate) has_script_cache: bool,
+    /// What [`Client::cache`] gives. Of a cluster's client, not of its nodes'.
+    pub(crate) cache: Option<Arc<cache::Shared>>,
+    /// Which nodes of a cluster answer reads that do not say it themselves.
+    pub(crate) read_from: ReadFrom,
     pub(crate) events: broadcast::Sender<Event>,
     /// The client's; its leases share it. A cluster has several.
-    pubsub: Option<Arc<Hub>>,
+    pub(crate) pubsub: Option<Arc<Hub>>,
     pub(crate) role: Role,
-    /// Ends the engine with the last handle. A lease borrows its engine from the pool.
-    _running: Option<Running>,
+    /// The connections beside the engine's.
+    pub(crate) further: Further,
+    /// Ends the engine with the last handle. A lease borrows its engine from the pool, and nodes of a cluster have theirs.
+    pub(crate) _running: Option<Running>,
 }
 
 /// Where commands go.
 pub(crate) enum Way {
-    /// To one server.
+    /// To one server: its first lane.
     Endpoint(Arc<Engine>),
     /// To the nodes of a cluster.
     Cluster(Arc<Cluster>),
@@ -77,9 +82,6 @@ pub(crate) enum Role {
 
 /// A dial that hangs ends with the connect timeout too, and knows what it waited for: it gets this long to say so.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-
-/// Events kept for a listener that is behind.
-const EVENTS_MAX: usize = 1024;
 
 /// An engine, and the right to end it: dropped, it ends once what is in flight is answered.
 pub(crate) struct Running {
@@ -158,40 +160,51 @@ impl Drop for Running {
 
 /// Starts a client on the current runtime.
 pub(crate) fn start(mut options: ConnectOptions) -> Result<Arc<Inner>, OptionsError> {
-    if let Some(cluster_options) = options.take_cluster() {
+    let cache = options.take_client_cache()?.map(cache::Shared::new);
+    if let Some(topology) = options.take_topology() {
         let (command_timeout, is_idempotent_retried) =
             (options.default_command_timeout(), options.is_idempotent_retried());
         let has_script_cache = options.is_script_cached();
-        let cluster = Cluster::start(options, cluster_options)?;
+        let cluster = Cluster::start(options, topology, cache.clone())?;
         return Ok(Arc::new(Inner {
             command_timeout,
             is_idempotent_retried,
             has_script_cache,
+            cache,
+            read_from: cluster.read_from(),
             events: cluster.events().clone(),
             pubsub: None,
             role: Role::Clustered,
             way: Way::Cluster(cluster),
+            further: Further::none(),
             _running: None,
         }));
     }
     let connector = options.connector()?;
-    let (engine, events) = start_engine(&options, connector.clone(), None, Life::Reconnects, None)?;
-    Ok(assemble(options, connector, Running { engine, events }))
+    let lanes = start_lanes(&options, &connector, |_| None, cache.as_ref())?;
+    Ok(assemble(options, connector, lanes, cache))
 }
 
 /// Starts the client of one node of a cluster on the current runtime.
 pub(crate) fn start_node(
     options: ConnectOptions,
     connector: Connector,
-    attachment: Attachment,
+    cluster: &Weak<Cluster>,
+    endpoint: EndpointId,
+    cache: Option<&Arc<cache::Shared>>,
 ) -> Arc<Inner> {
-    let (engine, events) =
-        start_engine(&options, connector.clone(), None, Life::Reconnects, Some(attachment))
-            .expect("invariant: the cluster's client has checked the options");
-    assemble(options, connector, Running { engine, events })
+    let attach = |lane| Some(Attachment::of_bridge(cluster, BridgeId { endpoint, lane }));
+    let lanes = start_lanes(&options, &connector, attach, cache)
+        .expect("invariant: the cluster's client has checked the options");
+    assemble(options, connector, lanes, None)
 }
 
-fn assemble(options: ConnectOptions, connector: Connector, running: Running) -> Arc<Inner> {
+fn assemble(
+    options: ConnectOptions,
+    connector: Connector,
+    (running, further): (Running, Further),
+    cache: Option<Arc<cache::Shared>>,
+) -> Arc<Inner> {
     let pubsub = Arc::new(Hub::new(options.clone(), connector.clone()));
     let (command_timeout, is_idempotent_retried) =
         (options.default_command_timeout(), options.is_idempotent_retried());
@@ -202,46 +215,14 @@ fn assemble(options: ConnectOptions, connector: Connector, running: Running) -> 
         command_timeout,
         is_idempotent_retried,
         has_script_cache,
+        cache,
+        read_from: ReadFrom::Primary,
         events: running.events.clone(),
         pubsub: Some(pubsub),
         role: Role::Shared(pool),
+        further,
         _running: Some(running),
     })
-}
-
-/// Starts the engine of one connection on the current runtime.
-pub(crate) fn start_engine(
-    options: &ConnectOptions,
-    connector: Connector,
-    pubsub: Option<PubSubConfig>,
-    life: Life,
-    attachment: Option<Attachment>,
-) -> Result<(Arc<Engine>, broadcast::Sender<Event>), OptionsError> {
-    let now = clock::now();
-    let mut config = options.engine_config().clone();
-    // What a leased connection is about cannot move: its owner waits, or begins again on another one.
-    config.hands_off = !life.is_single();
-    config.endpoint_is_name = options.is_target_named();
-    let parts = Parts {
-        config,
-        policy: options.policy(),
-        handshake: options.handshake(None, options.dial_timeout(), None),
-        liveness: *options.liveness_config(),
-        budget: RetryBudget::new(now, *options.retry_budget_config()),
-        seed: RandomState::new().hash_one(now),
-    };
-    let mut bridge = Bridge::new(parts, now)?;
-    if attachment.is_some() {
-        bridge = bridge.with_routing();
-    }
-    if let Some(pubsub) = pubsub {
-        bridge = bridge.with_pubsub(pubsub, now);
-    }
-    let engine = Arc::new(Engine::new(bridge));
-    let (events, _) = broadcast::channel(EVENTS_MAX);
-    let owner = Owner::new(Arc::clone(&engine), connector, options.clone(), events.clone(), life, attachment);
-    tokio::spawn(owner.run());
-    Ok((engine, events))
 }
 
 impl Inner {
@@ -275,9 +256,12 @@ impl Inner {
             command_timeout: pool.options().default_command_timeout(),
             is_idempotent_retried: false,
             has_script_cache: pool.options().is_script_cached(),
+            cache: None,
+            read_from: ReadFrom::Primary,
             events: running.events.clone(),
             pubsub: Some(Arc::clone(pool.pubsub())),
             role: Role::Leased(Conduct::new(Arc::clone(pool))),
+            further: Further::none(),
             _running: None,
         }
     }
@@ -288,18 +272,6 @@ impl Drop for Inner {
         if let Role::Shared(pool) = &self.role {
             pool.close();
         }
-    }
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let engine = match &self.inner.way {
-            Way::Endpoint(engine) => engine,
-            Way::Cluster(cluster) => return f.debug_tuple("Client").field(cluster).finish(),
-        };
-        let state = engine.lock();
-        let (link, generation) = (state.bridge.link_state(), state.bridge.generation());
-        f.debug_struct("Client").field("link", &link).field("generation", &generation).finish_non_exhaustive()
     }
 }
 
@@ -333,19 +305,23 @@ impl Client {
 
     /// Waits for the connection, for the time of a dial.
     pub(crate) async fn connected_within(&self, timeout: Duration) -> Result<(), Error> {
-        let engine = match &self.inner.way {
-            Way::Endpoint(engine) => engine,
-            Way::Cluster(cluster) => {
-                let ready = tokio::time::timeout(timeout, cluster.ready()).await;
-                return ready.unwrap_or_else(|_| Err(cluster.no_map()));
-            }
-        };
+        if let Way::Cluster(cluster) = &self.inner.way {
+            return Box::pin(cluster.connected_within(timeout)).await;
+        }
         let end = tokio::time::Instant::now().checked_add(timeout);
         let mut reason = None;
-        let waiting = Running::connected(engine, &self.inner.events, |failure| {
-            reason = Some(failure);
-            end.is_none_or(|end| tokio::time::Instant::now() < end)
-        });
+        let waiting = async {
+            for engine in self.inner.engines() {
+                let is_up = Running::connected(engine, &self.inner.events, |failure| {
+                    reason = Some(failure);
+                    end.is_none_or(|end| tokio::time::Instant::now() < end)
+                });
+                if !is_up.await? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
         match tokio::time::timeout(timeout.saturating_add(LAST_WORDS), waiting).await {
             Ok(Ok(true)) => Ok(()),
             Ok(Err(error)) => Err(error),
@@ -362,7 +338,7 @@ impl Client {
         start(options).map(|inner| Self { inner }).map_err(|error| Error::misuse(error.to_string()))
     }
 
-    /// Waits until the client is connected: without end if no server comes, whatever the policy and the timeouts say. Put
+    /// Waits until the client is connected, with all of its lanes: without end if no server comes, whatever the policy and the timeouts say. Put
     /// `tokio::time::timeout` around it where that matters.
     ///
     /// # Errors
@@ -372,8 +348,13 @@ impl Client {
     /// Dropping it changes nothing.
     pub async fn ready(&self) -> Result<(), Error> {
         match &self.inner.way {
-            Way::Endpoint(engine) => Running::ready(engine, &self.inner.events).await,
-            Way::Cluster(cluster) => cluster.ready().await,
+            Way::Endpoint(_) => {
+                for engine in self.inner.engines() {
+                    Running::ready(engine, &self.inner.events).await?;
+                }
+                Ok(())
+            }
+            Way::Cluster(cluster) => Box::pin(cluster.served()).await,
         }
     }
 
@@ -386,23 +367,22 @@ impl Client {
     /// # Cancel safety
     /// Dropping it leaves the client closing.
     pub async fn close(&self) {
-        let engine = match &self.inner.way {
-            Way::Endpoint(engine) => engine,
-            Way::Cluster(cluster) => return Box::pin(cluster.close()).await,
-        };
+        if let Way::Cluster(cluster) = &self.inner.way {
+            return Box::pin(cluster.close()).await;
+        }
         let mut events = self.inner.events.subscribe();
         // Those of a lease are its client's.
         if let Role::Shared(pool) = &self.inner.role {
             pool.close();
             self.inner.pubsub.iter().for_each(|hub| hub.close());
         }
-        {
+        for engine in self.inner.engines() {
             let mut state = engine.lock();
             state.bridge.close(clock::now());
-            if state.is_ended {
-                return;
-            }
             crate::engine::wake_owner(state);
+        }
+        if self.inner.is_ended() {
+            return;
         }
         while !matches!(events.recv().await, Ok(Event::Closed) | Err(broadcast::error::RecvError::Closed)) {}
     }
@@ -442,10 +422,15 @@ impl Client {
             room: None,
         };
         convert(match &self.inner.way {
-            Way::Endpoint(engine) => engine.exchange(order, |out| out.command(args)).await,
+            Way::Endpoint(engine) => {
+                let slot = || args.get(1).map(|key| key_slot(key));
+                self.inner.further.engine_for(engine, slot).exchange(order, |out| out.command(args)).await
+            }
             Way::Cluster(cluster) => {
-                let slot = args.get(1).map(|key| key_slot(key));
-                cluster.exchange(slot, order, |out| out.command(args)).await
+                let slot = args.get(1).map(|key| cluster.slot_of_key(key));
+                let is_read = effect == SideEffect::ReadOnly;
+                let read = if is_read { self.inner.read_from } else { ReadFrom::Primary };
+                cluster.exchange_read(slot, read, order, |out| out.command(args)).await
             }
         })
     }
@@ -464,9 +449,15 @@ impl Client {
     /// Sends one command that does not block and was admitted.
     pub(crate) async fn send_as(&self, cmd: &Cmd, order: Order) -> Result<Frame, Error> {
         let reply = match &self.inner.way {
-            Way::Endpoint(engine) => engine.exchange(order, |out| cmd.encode(out)).await?,
+            Way::Endpoint(engine) => {
+                let engine = self.inner.further.engine_for(engine, || cmd.slot());
+                engine.exchange(order, |out| cmd.encode(out)).await?
+            }
             Way::Cluster(cluster) => match cluster.plan(cmd) {
-                Plan::Slot(slot) => cluster.exchange(Some(slot), order, |out| cmd.encode(out)).await?,
+                Plan::Slot(slot) => {
+                    let read = self.read_policy(cmd);
+                    cluster.exchange_read(Some(slot), read, order, |out| cmd.encode(out)).await?
+                }
                 Plan::Anywhere => cluster.exchange(None, order, |out| cmd.encode(out)).await?,
                 // Boxed: the future of every other command stays small.
                 plan => return Box::pin(cluster.carry_out(self, cmd, order.effect, plan)).await,

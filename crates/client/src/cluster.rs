@@ -1,4 +1,4 @@
-//! A client of a cluster: one single-endpoint client for each node, and the map between them.
+//! A client of a cluster, or of one primary with replicas: one single-endpoint client for each node, and the map between them.
 //!
 //! Owns the nodes' clients, the published map, and the ways of a command that are more than one endpoint's. Makes no
 //! decision about redirects, order or refreshes: those are `towline_client_proto::routing`'s, whose calls are serialised here
@@ -9,40 +9,51 @@
 
 mod exchange;
 mod follow;
+mod heir;
 mod join;
+mod lag;
 mod node;
 mod options;
 mod pipeline;
+mod read;
 mod refresh;
 mod report;
 mod scan;
 mod send;
+mod sentinel;
+mod source;
 
-use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::BuildHasher;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
 use arc_swap::ArcSwap;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, broadcast};
-use towline_client_proto::routing::{EndpointId, RefreshCause, Router, RouterConfig, on_news, on_views};
-use towline_client_proto::{Counters, Error, ErrorKind, Event, News, Sent};
+use towline_client_proto::routing::{
+    BridgeId, EndpointId, Lanes, ReadFrom, RefreshCause, Router, RouterConfig, on_news, on_views,
+};
+use towline_client_proto::{Counters, Error, ErrorKind, Event, MapTrouble, News, Sent};
 use towline_cluster::{Address, Slot, View};
 use towline_sansio::Instant;
 
+use crate::cache;
 use crate::clock;
 use crate::options::{ConnectOptions, OptionsError};
 use crate::transport::{Connector, Target};
 
 use follow::Hubs;
 pub(crate) use follow::{Follow, one_slot, several_slots};
+use lag::Measure;
 use node::{Hands, Node, Routes};
 pub use options::ClusterOptions;
 pub use report::{ClusterReport, NodeReport};
 pub use scan::{ScanAll, ScanAllBuilder};
+use source::Source;
+pub(crate) use source::Topology;
 
 /// Events kept for a listener that is behind.
 const EVENTS_MAX: usize = 1024;
@@ -52,6 +63,7 @@ pub(crate) struct Cluster {
     /// Those of a single node, whose target is the first seed.
     options: ConnectOptions,
     cluster_options: ClusterOptions,
+    source: Source,
     connector: Connector,
     runtime: Handle,
     me: Weak<Self>,
@@ -63,8 +75,14 @@ pub(crate) struct Cluster {
     changed: Notify,
     /// Which node is next to get a command without keys.
     next: AtomicUsize,
+    /// Which node of a shard is next to get a read.
+    turn: AtomicUsize,
+    /// Somebody reads from replicas.
+    is_reading: AtomicBool,
+    lag: Arc<Measure>,
     events: broadcast::Sender<Event>,
     hubs: Hubs,
+    cache: Option<Arc<cache::Shared>>,
 }
 
 struct State {
@@ -72,6 +90,8 @@ struct State {
     nodes: BTreeMap<EndpointId, Arc<Node>>,
     /// Nodes that are none of the cluster's any more, until what they have is answered.
     leaving: BTreeMap<EndpointId, Arc<Node>>,
+    /// Nodes that are lost, whose heirs are looked for.
+    without_heir: BTreeSet<EndpointId>,
     /// Counters of nodes that have ended.
     past: Counters,
     /// Why the map could not be had, the last time.
@@ -83,16 +103,34 @@ struct State {
 #[derive(Clone)]
 pub(crate) struct Attachment {
     pub(crate) cluster: Weak<Cluster>,
-    /// The node; `None` for a connection of subscriptions.
-    pub(crate) node: Option<EndpointId>,
+    /// The node and the lane; `None` for a connection of subscriptions.
+    pub(crate) bridge: Option<BridgeId>,
 }
 
 impl Attachment {
+    /// Whether it is a connection for reads from a replica.
+    pub(crate) fn is_reader(&self) -> bool {
+        self.bridge.is_some_and(|bridge| bridge.endpoint.is_reader())
+    }
+
+    /// That of a lane of a node.
+    pub(crate) fn of_bridge(cluster: &Weak<Cluster>, bridge: BridgeId) -> Self {
+        Self { cluster: Weak::clone(cluster), bridge: Some(bridge) }
+    }
+
     /// Tells the cluster what a bridge has to say. Not to be called with any lock.
     pub(crate) fn tell(&self, news: News) {
         let Some(cluster) = self.cluster.upgrade() else { return };
-        match self.node {
-            Some(node) => cluster.change(|router, hands, now| on_news(router, now, node, news, hands)),
+        match self.bridge {
+            Some(bridge) => {
+                // The loss of a connection for reads makes nobody an heir.
+                let is_down = news.trouble == Some(MapTrouble::Down) && !bridge.endpoint.is_reader();
+                cluster.change(|router, hands, now| on_news(router, now, bridge, news, hands));
+                // Sentinels vote for an heir and tell at once.
+                if is_down && !cluster.has_one_primary() {
+                    cluster.look_for_heir(bridge.endpoint);
+                }
+            }
             None if news.trouble.is_some() => cluster.request_refresh(RefreshCause::Urgent),
             None => {}
         }
@@ -100,26 +138,36 @@ impl Attachment {
 }
 
 impl Cluster {
-    /// Begins to look for the cluster. Must be called within a tokio runtime.
+    /// Begins to look for the servers. Must be called within a tokio runtime.
     pub(crate) fn start(
         options: ConnectOptions,
-        cluster_options: ClusterOptions,
+        topology: Topology,
+        cache: Option<Arc<cache::Shared>>,
     ) -> Result<Arc<Self>, OptionsError> {
         let connector = options.connector()?;
+        let source::Parts { source, options, cluster_options, refresh_interval } =
+            topology.into_parts(options)?;
         let now = clock::now();
         let mut config = RouterConfig::default();
-        config.refresh.interval = cluster_options.refresh_time();
+        config.refresh.interval = refresh_interval;
+        config.is_role_identity = source.has_one_primary();
+        // All keys of a single primary are one slot, which has one lane.
+        let options = if source.has_one_primary() { options.lanes(1) } else { options };
+        config.lanes = options.lane_count();
         let state = State {
             router: Router::new(now, config, RandomState::new().hash_one(now)),
             nodes: BTreeMap::new(),
             leaving: BTreeMap::new(),
+            without_heir: BTreeSet::new(),
             past: Counters::default(),
             last_error: None,
             is_closed: false,
         };
+        let is_reading = cluster_options.reads() != ReadFrom::Primary;
         let cluster = Arc::new_cyclic(|me| Self {
             options,
             cluster_options,
+            source,
             connector,
             runtime: Handle::current(),
             me: Weak::clone(me),
@@ -128,10 +176,20 @@ impl Cluster {
             refresh: Arc::new(Notify::new()),
             changed: Notify::new(),
             next: AtomicUsize::new(0),
+            turn: AtomicUsize::new(0),
+            is_reading: AtomicBool::new(is_reading),
+            lag: Arc::default(),
             events: broadcast::channel(EVENTS_MAX).0,
             hubs: Hubs::default(),
+            cache,
         });
         tokio::spawn(refresh::keep(Arc::downgrade(&cluster), Arc::clone(&cluster.refresh)));
+        if let Source::Sentinel(sentinels) = &cluster.source {
+            sentinels.listen(&cluster.me);
+        }
+        if cluster.cluster_options.lag_max().is_some() {
+            tokio::spawn(lag::keep(Arc::downgrade(&cluster), Arc::clone(&cluster.lag)));
+        }
         Ok(cluster)
     }
 
@@ -170,7 +228,12 @@ impl Cluster {
         if error.is_some() {
             self.lock().last_error = error;
         }
-        self.change(|router, hands, now| on_views(router, now, views, hands));
+        self.change(|router, hands, now| {
+            on_views(router, now, views, hands);
+            if self.is_reading.load(Ordering::Relaxed) {
+                router.look_after_replicas(now);
+            }
+        });
     }
 
     /// A node said to somebody who does not go through its bridge that a slot is elsewhere.
@@ -204,7 +267,7 @@ impl Cluster {
     /// Why there is no map.
     pub(crate) fn no_map(&self) -> Error {
         let reason = self.lock().last_error.clone();
-        let reason = reason.unwrap_or_else(|| "no node of the cluster answered within the time".into());
+        let reason = reason.unwrap_or_else(|| self.nobody_answered().into());
         Error::new(ErrorKind::Connect(reason), Sent::No)
     }
 
@@ -218,8 +281,11 @@ impl Cluster {
         self.changed.notify_waiters();
         self.refresh.notify_one();
         self.hubs.close();
+        if let Source::Sentinel(sentinels) = &self.source {
+            sentinels.close();
+        }
         for node in nodes {
-            if let Some(client) = node.client() {
+            for client in node.clients() {
                 Box::pin(client.close()).await;
             }
         }
@@ -229,6 +295,11 @@ impl Cluster {
 
     pub(crate) fn events(&self) -> &broadcast::Sender<Event> {
         &self.events
+    }
+
+    /// Who answers reads that say nothing else.
+    pub(crate) const fn read_from(&self) -> ReadFrom {
+        self.cluster_options.reads()
     }
 
     /// Those of a single node.
@@ -255,6 +326,11 @@ impl Cluster {
         let in_turn = (0..count).filter_map(|step| routes.any(turn.wrapping_add(step)));
         let mut connected = in_turn.filter(|node| node.is_connected());
         connected.next().or_else(|| routes.any(turn))
+    }
+
+    /// How many connections each node has.
+    const fn lanes(&self) -> Lanes {
+        self.options.lane_count()
     }
 
     /// The addresses that were configured, in their order.

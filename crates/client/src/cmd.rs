@@ -6,8 +6,8 @@
 use crate::args::{Args, ArgsIter, Part, ToArgs, View};
 use bytes::Bytes;
 use std::time::Duration;
-use towline_client_proto::routing::{Plan, plan};
-use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, lookup, resolve};
+use towline_client_proto::routing::{Plan, ReadFrom, plan};
+use towline_spec::{Command, CommandId, Flags, SideEffect, effect_of, first_key, id, lookup, resolve_any};
 
 /// Begins a command.
 ///
@@ -50,6 +50,8 @@ pub struct CmdOptions {
     pub retry: RetryChoice,
     /// Nobody waits for the reply; a failure is counted, not reported.
     pub is_fire_and_forget: bool,
+    /// Which nodes of a cluster may answer it, if it only reads. `None`: as the handle says.
+    pub read_from: Option<ReadFrom>,
     /// `ASKING` goes before it.
     pub(crate) is_asking: bool,
 }
@@ -82,7 +84,7 @@ pub enum BlockTime {
 /// What the command table says about one command with its arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
-    /// The row that executes it; `None` if the table knows neither the command nor the subcommand.
+    /// The row that executes it, be it a module's; `None` if no table knows the command and its subcommand.
     pub command: Option<&'static Command>,
     /// What a second run may do. A command that is not in the table counts as [`SideEffect::NonIdempotent`].
     pub effect: SideEffect,
@@ -146,6 +148,14 @@ impl Cmd {
     /// Do not wait for the reply. Failures are counted by the client, not reported.
     pub const fn fire_and_forget(mut self) -> Self {
         self.options.is_fire_and_forget = true;
+        self
+    }
+
+    /// Which nodes of a cluster may answer it, in place of what the client's options and the handle say. Of no account for
+    /// commands that write, have no keys or block; and within transactions and leases, which have one node. In a pipeline it
+    /// counts if all commands of the pipeline read and agree.
+    pub const fn read_from(mut self, policy: ReadFrom) -> Self {
+        self.options.read_from = Some(policy);
         self
     }
 
@@ -217,7 +227,7 @@ impl Cmd {
             return Profile { command: Some(command), effect: command.effect, block_time: None };
         }
         self.args.view(|view| {
-            let command = resolve(view).ok();
+            let command = resolve_any(view);
             Profile {
                 command,
                 effect: command.map_or(SideEffect::NonIdempotent, |command| effect_of(command, view)),
@@ -231,6 +241,13 @@ impl Cmd {
         self.profile().effect
     }
 
+    /// Whether servers let a replica answer it: it is flagged as reading, and does not block.
+    pub(crate) fn only_reads(&self) -> bool {
+        let profile = self.profile();
+        let is_flagged = profile.command.is_some_and(|command| command.flags.contains(Flags::READONLY));
+        is_flagged && profile.effect == SideEffect::ReadOnly && profile.block_time.is_none()
+    }
+
     /// Whether it may wait at the server: `BLPOP` always, `XREAD` with `BLOCK` only.
     pub fn is_blocking(&self) -> bool {
         self.profile().block_time.is_some()
@@ -240,7 +257,7 @@ impl Cmd {
     /// block.
     pub(crate) fn with_block_time(&self, time: Duration) -> Self {
         let millis = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
-        let place = self.args.view(|view| time_place(resolve(view).ok()?, view));
+        let place = self.args.view(|view| time_place(resolve_any(view)?, view));
         let Some((place, unit)) = place else { return self.clone() };
         let mut args = Args::default();
         for (at, arg) in self.args.iter().enumerate() {
@@ -293,7 +310,7 @@ impl Cmd {
     /// The key that decides where it is routed; `None` without keys.
     pub fn first_key(&self) -> Option<&[u8]> {
         self.args.view(|view| {
-            let command = resolve(view).ok()?;
+            let command = resolve_any(view)?;
             view.at(first_key(command, view)?)
         })
     }
@@ -390,6 +407,7 @@ mod tests {
         assert_eq!(cmd("SET").arg("k").arg("v").effect(), SideEffect::Idempotent);
         assert_eq!(cmd("SET").arg("k").arg("v").arg("NX").effect(), SideEffect::Convergent);
         assert_eq!(cmd("INCR").arg("k").effect(), SideEffect::NonIdempotent);
+        assert_eq!(cmd("FT.SEARCH").arg("idx").arg("*").effect(), SideEffect::ReadOnly);
         assert_eq!(cmd("MODULE.UNKNOWN").arg("k").effect(), SideEffect::NonIdempotent);
     }
 

@@ -34,15 +34,20 @@
 //! | `[arg ...]` | one parameter, which may be empty: `NONE` |
 //! | a word of Rust (`type`) | with an underscore: `type_` |
 //!
+//! Commands of modules (`json_get`, `ft_search`, `ts_range`, `bf_add`, `vsim`, ...) are among them, with the same names as at
+//! the server, `_` for `.`; a server without the module answers with an error.
+//!
 //! Commands that turn a connection into something else (`SUBSCRIBE`, `MONITOR`) are not among them.
 
 mod any;
 mod batch;
 pub mod make;
+mod modules;
 mod typed;
 
 pub use any::Commands;
 pub use batch::{Batch, Grow, batch};
+pub use modules::{Aggregated, Document, Fp32, Sample, SearchResults};
 pub use typed::TypedCommands;
 
 use bytes::Bytes;

@@ -16,16 +16,16 @@ use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use tokio::sync::broadcast;
 use towline_client_proto::handoff::Target as Whither;
 use towline_client_proto::maintenance::Address;
-use towline_client_proto::{Credentials, Event, Generation, LinkState, LostCause};
+use towline_client_proto::{Credentials, Doubt, Event, Generation, LinkState, LostCause};
 use towline_sansio::Instant;
 
 use crate::clock;
 use crate::cluster::{Attachment, Follow};
 use crate::credentials::CredentialsProvider;
 use crate::engine::{Engine, Place, State, finish_write};
+use crate::lanes::Voice;
 use crate::lease::Guide;
 use crate::opinion::{self, Asking};
 use crate::options::ConnectOptions;
@@ -46,7 +46,7 @@ pub(crate) struct Owner {
     options: ConnectOptions,
     /// The target's name where dials are admitted.
     target_key: Arc<str>,
-    events: broadcast::Sender<Event>,
+    voice: Voice,
     timer: Timer,
     /// Waiters to wake once the lock is gone; kept for its memory.
     wakes: Vec<Waker>,
@@ -156,7 +156,7 @@ impl Owner {
         engine: Arc<Engine>,
         connector: Connector,
         options: ConnectOptions,
-        events: broadcast::Sender<Event>,
+        voice: Voice,
         life: Life,
         attachment: Option<Attachment>,
     ) -> Self {
@@ -166,7 +166,7 @@ impl Owner {
             connector,
             options,
             target_key,
-            events,
+            voice,
             timer: Timer::new(),
             wakes: Vec::new(),
             rotation: None,
@@ -265,8 +265,8 @@ impl Owner {
         let now = clock::now();
         if state.bridge.poll_timeout().is_some_and(|at| at <= now) {
             state.bridge.handle_timeout(now);
-            if let Some(generation) = state.bridge.poll_second_opinion() {
-                self.ask(generation, cx);
+            if let Some((generation, doubt)) = state.bridge.poll_second_opinion() {
+                self.ask(generation, doubt, cx);
             }
         }
         if state.bridge.is_finished() || self.has_had_its_life(&state) {
@@ -334,7 +334,15 @@ impl Owner {
 
     fn begin_dial(&mut self, generation: Generation, whither: Whither, moves: u64) {
         let course = Course::new(whither, &self.options, &self.target_key, moves);
-        self.dials.push(Dial::begin(generation, course, &self.connector, &self.options));
+        // Who follows others speaks to each of them in its own name; the configured target only led to them.
+        let dial = match &self.life {
+            Life::Follows(_) => {
+                let options = self.options.clone().with_target(course.target.clone());
+                Dial::begin(generation, course, &self.connector, &options)
+            }
+            _ => Dial::begin(generation, course, &self.connector, &self.options),
+        };
+        self.dials.push(dial);
     }
 
     /// Sees what has come of the dials; whether any has ended.
@@ -403,10 +411,10 @@ impl Owner {
     }
 
     /// Begins to ask a fresh connection.
-    fn ask(&mut self, generation: Generation, cx: &mut Context<'_>) {
+    fn ask(&mut self, generation: Generation, doubt: Doubt, cx: &mut Context<'_>) {
         let course = self.connections.iter().find(|it| it.generation == generation).map(|it| &it.course);
         let Some(Course { target, key, .. }) = course.cloned() else { return };
-        let asking = opinion::ask(self.connector.clone(), &self.options, target, key);
+        let asking = opinion::ask(self.connector.clone(), &self.options, target, key, doubt);
         self.opinion = Some((generation, asking));
         cx.waker().wake_by_ref();
     }
@@ -510,6 +518,12 @@ impl Owner {
             events.extend(std::iter::from_fn(|| state.bridge.poll_event()));
         }
         let news = state.bridge.has_news().then(|| state.bridge.take_news());
+        // With the lock: who sees a reply does not find anything older in the cache. What came before it is told by then.
+        if state.bridge.has_tracking_news()
+            && let Some(cache) = &self.engine.cache
+        {
+            cache.tell(state.bridge.take_tracking_news());
+        }
         drop(state);
         self.wakes.drain(..).for_each(Waker::wake);
         events.into_iter().for_each(|event| self.tell(event));
@@ -553,7 +567,7 @@ impl Owner {
             hook(*count, last);
         }
         // Nobody listens: nothing is lost that anybody wanted.
-        let _ = self.events.send(event);
+        let _ = self.voice.events.send(event);
     }
 
     /// The last words: whoever still waits for something learns that it is over.
@@ -562,7 +576,8 @@ impl Owner {
         let mut state = engine.lock();
         state.is_ended = true;
         self.publish(state);
-        self.tell(Event::Closed);
+        let is_last = self.voice.is_last_word();
+        is_last.then(|| self.tell(Event::Closed));
     }
 }
 

@@ -16,12 +16,13 @@ use std::task::{Context, Poll, Waker, ready};
 
 use towline_client_proto::handoff::Target as Whither;
 use towline_client_proto::{
-    Batch, Bridge, Encoder, Error, ErrorKind, Flush, Generation, Leaving, LostCause, Order, Reply,
+    Batch, Bridge, Encoder, Error, ErrorKind, Flush, Generation, Leaving, LostCause, Order, Polled, Reply,
     RoomTicket, Ticket,
 };
 use towline_resp::frame::Frame;
 use towline_sansio::Instant;
 
+use crate::cache::CacheLink;
 use crate::clock;
 use crate::cmd::Cmd;
 use crate::script::KnownScripts;
@@ -35,6 +36,8 @@ pub(crate) struct Engine {
     state: Mutex<State>,
     /// Which scripts the server of the present connection has.
     pub(crate) scripts: Mutex<KnownScripts>,
+    /// The cache of what is read here, if there is one.
+    pub(crate) cache: Option<CacheLink>,
 }
 
 pub(crate) struct State {
@@ -80,7 +83,7 @@ pub(crate) struct Place {
 }
 
 impl Engine {
-    pub(crate) fn new(bridge: Bridge<Waker>) -> Self {
+    pub(crate) fn new(bridge: Bridge<Waker>, cache: Option<CacheLink>) -> Self {
         let state = State {
             bridge,
             writer: None,
@@ -91,7 +94,7 @@ impl Engine {
             is_ended: false,
             forwards: BTreeMap::new(),
         };
-        Self { state: Mutex::new(state), scripts: Mutex::default() }
+        Self { state: Mutex::new(state), scripts: Mutex::default(), cache }
     }
 
     /// A panic elsewhere leaves the bridge whole: every change of it ends before foreign code runs.
@@ -172,7 +175,8 @@ impl Engine {
             return wake_finished(state);
         }
         // The bytes that left made room for others, whom the owner calls.
-        let has_more = state.bridge.has_wakes() || state.bridge.has_news();
+        let has_more =
+            state.bridge.has_wakes() || state.bridge.has_news() || state.bridge.has_tracking_news();
         if !is_done || is_over || state.bridge.wants_write(serving) || has_more {
             wake_owner(state);
         } else {
@@ -214,18 +218,13 @@ impl Engine {
         Ok(())
     }
 
-    /// As [`Engine::poll_outcome`]; nothing if it is not here, because the command went to another endpoint.
+    /// As [`Engine::poll_outcome`], of a command that may go to another endpoint.
     #[inline]
-    pub(crate) fn poll_routed(&self, ticket: Ticket, cx: &Context<'_>) -> Poll<Option<Result<Reply, Error>>> {
-        let mut state = self.lock();
-        if state.bridge.is_forwarded(ticket) {
-            return Poll::Ready(None);
-        }
-        let outcome = state.bridge.poll_outcome(ticket, |left| match left {
+    pub(crate) fn poll_routed(&self, ticket: Ticket, cx: &Context<'_>) -> Polled {
+        self.lock().bridge.poll_routed(ticket, |left| match left {
             Some(waker) if waker.will_wake(cx.waker()) => waker,
             _ => cx.waker().clone(),
-        });
-        outcome.map_or(Poll::Pending, |outcome| Poll::Ready(Some(outcome)))
+        })
     }
 
     /// The outcome of a command.

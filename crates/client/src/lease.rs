@@ -31,6 +31,7 @@ use crate::client::{Client, Inner, Role};
 
 pub(crate) use admit::Conduct;
 use admit::Taint;
+pub(crate) use from_now::reads_from_now;
 pub(crate) use guide::Guide;
 pub use pool::LeaseReport;
 use pool::Taken;
@@ -166,6 +167,10 @@ impl Client {
     /// Dropping it gives up the place in the line; a connection that is being opened stays for the next caller.
     pub async fn lease(&self) -> Result<Lease, Error> {
         let until = Instant::now().checked_add(self.inner.command_timeout);
+        if let Some(cluster) = self.inner.cluster().filter(|cluster| cluster.has_one_primary()) {
+            let primary = cluster.primary(self.inner.command_timeout).await?;
+            return Box::pin(primary.lease()).await;
+        }
         match self.pool() {
             Some(pool) => pool.take(until).await.map(Lease::new),
             None => Err(Error::misuse(

@@ -70,6 +70,15 @@
 //! A URL such as `redis://node-1:7000,node-2:7000/?cluster=true`, or [`ConnectOptions::cluster`], makes it a client of a cluster:
 //! commands go to whom their keys belong and follow their slots. `docs/cluster-client.md` is the guide.
 //!
+//! # Sentinel
+//!
+//! `redis-sentinel://sentinel-1,sentinel-2/name`, or [`ConnectOptions::sentinel`], makes it a client of a primary that sentinels
+//! watch: it is used as one server, and a failover is a pause. `docs/sentinel.md` is the guide.
+//!
+//! # Caching
+//!
+//! With [`ConnectOptions::client_cache`], [`Client::cache`] reads through a cache in this process that the server keeps true.
+//!
 //! # Observing
 //!
 //! [`Client::events`] is one ordered stream of what happens to the connection, [`Client::snapshot`] its state (as JSON,
@@ -78,8 +87,12 @@
 //!
 //! # Features
 //!
+//! * `derive` (default): `#[derive(FromReply, ToArgs)]` for structs and enums.
 //! * `tls` (default): `rediss://` and [`transport::TlsOptions`], by rustls with aws-lc; costs the build of a C library.
+//! * `native-tls`: the same by the system's library, see [`transport::TlsLibrary`]; on Linux OpenSSL, with its headers.
+//! * `compression`: the wrapper `Compressed` for values, by LZ4 in Rust alone.
 //! * `redis-compat`: runs what is written for redis-rs; see the module `redis`. Costs the crate `redis` and what it needs.
+//! * `testing`: the module `testing`, a server in memory for the tests of programs.
 //! * `tracing`: the connection's events at INFO and WARN, a span for each command at TRACE. Off, nothing of it is
 //!   compiled.
 //!
@@ -91,37 +104,47 @@
 
 mod args;
 pub mod blocking;
+mod cache;
 mod client;
 mod clock;
 mod cluster;
 mod cmd;
 pub mod commands;
+#[cfg(feature = "compression")]
+mod compressed;
 mod credentials;
 mod dialing;
 mod driver;
 mod engine;
 mod keyspace;
+mod lanes;
 mod lease;
 mod monitor;
 mod observe;
 mod opinion;
 mod options;
 mod pipeline;
+mod primary_options;
 mod pubsub;
 #[cfg(feature = "redis-compat")]
 pub mod redis;
 mod scan_stream;
 mod script;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timer;
 mod trace;
 pub mod transport;
 mod url;
 mod value;
 
-pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArgs};
+pub use args::{Args, ArgsIter, Part, SHARED_BYTES_MIN, ToArg, ToArgs};
+pub use cache::{Cache, CacheOptions, CacheReport};
 pub use client::Client;
 pub use cluster::{ClusterOptions, ClusterReport, NodeReport, ScanAll, ScanAllBuilder};
 pub use cmd::{BlockTime, Cmd, CmdOptions, Profile, RetryChoice, cmd};
+#[cfg(feature = "compression")]
+pub use compressed::{COMPRESS_BYTES_MIN, Compressed, DECOMPRESSED_BYTES_MAX};
 pub use credentials::{CredentialsError, CredentialsFuture, CredentialsProvider, RotatingCredentials};
 pub use keyspace::{KeyspaceEvent, KeyspaceEvents};
 pub use lease::{Lease, LeaseReport};
@@ -129,14 +152,24 @@ pub use monitor::{MONITOR_LINE_BYTES_MAX, Monitor, MonitorEvent};
 pub use observe::Events;
 pub use options::{ConnectOptions, OptionsError};
 pub use pipeline::{Entry, Pipeline, PipelineMisuse, Transacted, pipe};
+pub use primary_options::{ReplicatedOptions, SentinelOptions};
 pub use pubsub::{
     BUFFER_BYTES_DEFAULT, DroppedTotals, Overflow, PubSubEvent, Subscription, SubscriptionBuilder,
 };
 pub use scan_stream::ScanStream;
 pub use script::{Script, ScriptCall};
+/// Called by what the derive macros write.
+#[cfg(feature = "derive")]
+#[doc(hidden)]
+pub use value::derived as derive;
+
 pub use towline_admission::{BackoffConfig, BackoffError};
+#[cfg(feature = "derive")]
+pub use towline_client_derive::{FromReply, ToArgs};
+pub use towline_client_proto::cache::CacheCounters;
 pub use towline_client_proto::handoff::{HandoffConfig, HandoffOrder};
 pub use towline_client_proto::maintenance::{EndpointType, MaintenanceMode, WindowConfig};
+pub use towline_client_proto::routing::{LANES_MAX, Lanes, ReadFrom};
 pub use towline_client_proto::{
     AttemptError, BacklogPolicy, Blame, Config, Counters, Credentials, Diagnosis, Down, Error, ErrorKind,
     Event, FlushOrder, Generation, HandoffEvent, HeadOfLine, LinkState, LivenessConfig, LostCause,

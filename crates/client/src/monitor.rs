@@ -85,6 +85,11 @@ impl Client {
 
 impl Monitor {
     async fn open(client: &Client) -> Result<Self, Error> {
+        let primary = match client.inner.cluster().filter(|cluster| cluster.has_one_primary()) {
+            Some(cluster) => cluster.primary(client.inner.command_timeout).await?,
+            None => client.clone(),
+        };
+        let client = &primary;
         let Some(pool) = client.pool() else {
             return Err(Error::misuse("MONITOR watches one server: make a client of that node alone"));
         };

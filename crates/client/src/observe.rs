@@ -13,7 +13,6 @@ use tokio::sync::broadcast::error::RecvError;
 use towline_client_proto::{Counters, Event, Snapshot};
 
 use crate::client::{Client, Way};
-use crate::clock;
 
 /// What happens to a client's connection, in order, from the call of [`Client::events`] on. Ends after
 /// [`Event::Closed`].
@@ -84,13 +83,25 @@ impl std::fmt::Debug for Events {
     }
 }
 
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let engine = match &self.inner.way {
+            Way::Endpoint(engine) => engine,
+            Way::Cluster(cluster) => return f.debug_tuple("Client").field(cluster).finish(),
+        };
+        let state = engine.lock();
+        let (link, generation) = (state.bridge.link_state(), state.bridge.generation());
+        f.debug_struct("Client").field("link", &link).field("generation", &generation).finish_non_exhaustive()
+    }
+}
+
 impl Client {
     /// What happens to the connection from now on: connected, lost and why, dials and handshakes that failed,
     /// fire-and-forget commands that failed. Any number of listeners may follow; none of them holds anything up.
     pub fn events(&self) -> Events {
         let from = self.inner.events.subscribe();
         let is_ended = match &self.inner.way {
-            Way::Endpoint(engine) => engine.lock().is_ended,
+            Way::Endpoint(_) => self.inner.is_ended(),
             Way::Cluster(cluster) => cluster.is_closed(),
         };
         if is_ended {
@@ -105,18 +116,22 @@ impl Client {
     /// No key, no value and no credentials are in it. Holds the engine's lock for about a microsecond. Of a cluster's client: the
     /// sums over its nodes, with the state of the least connected one; [`Client::cluster_report`] has them one by one.
     pub fn snapshot(&self) -> Snapshot {
-        match &self.inner.way {
-            Way::Endpoint(engine) => engine.lock().bridge.snapshot(clock::now()),
+        let mut snapshot = match &self.inner.way {
+            Way::Endpoint(_) => self.inner.snapshot(),
             Way::Cluster(cluster) => cluster.snapshot(),
-        }
+        };
+        self.inner.cache.iter().for_each(|cache| cache.count(&mut snapshot.counters));
+        snapshot
     }
 
     /// Totals since the client began, for a metrics exporter ([`Counters::iter`] has their names). Cheap: one lock
     /// and one copy, no allocation.
     pub fn metrics(&self) -> Counters {
-        match &self.inner.way {
-            Way::Endpoint(engine) => engine.lock().bridge.counters(),
+        let mut counters = match &self.inner.way {
+            Way::Endpoint(_) => self.inner.counters(),
             Way::Cluster(cluster) => cluster.counters(),
-        }
+        };
+        self.inner.cache.iter().for_each(|cache| cache.count(&mut counters));
+        counters
     }
 }

@@ -5,8 +5,12 @@
 //! Owns [`ConnectOptions`], its defaults with their reasons, and the check that they go together. Does **not** own their
 //! form as a URL (`url`), nor what is done with them.
 
-use crate::cluster::ClusterOptions;
+mod lanes;
+
+use crate::cache::CacheOptions;
+use crate::cluster::{ClusterOptions, Topology};
 use crate::credentials::CredentialsProvider;
+use crate::primary_options::{ReplicatedOptions, SentinelOptions, SentinelTls};
 use crate::transport::{Connector, Target, TcpOptions, TlsConfigError, TlsOptions, Transport};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -19,12 +23,16 @@ use towline_client_proto::{
     BacklogPolicy, Config, Credentials, Error, FlushOrder, HandshakeConfig, LivenessConfig,
     MaintenanceRequest, Peer, Policy, ProtocolChoice, RetryBudgetConfig,
 };
+use towline_cluster::Address;
 
 /// Makes a policy for each endpoint.
 type PolicyFactory = Arc<dyn Fn() -> Box<dyn BacklogPolicy> + Send + Sync>;
 
 /// Is told of fire-and-forget commands that failed.
 type UnwatchedHook = Arc<dyn Fn(u64, &Error) + Send + Sync>;
+
+/// Where an announced address is reached from here.
+type AddressMap = Arc<dyn Fn(&str, u16) -> Option<(String, u16)> + Send + Sync>;
 
 /// More connections than a host has ports for one server.
 const LEASED_MAX: usize = 65_536;
@@ -69,10 +77,16 @@ pub struct ConnectOptions {
     unwatched_hook: Option<UnwatchedHook>,
     leased_max: usize,
     leased_idle_max: Duration,
+    lanes: u8,
     has_script_cache: bool,
     maintenance: MaintenanceMode,
     moving_endpoint_type: EndpointType,
     cluster: Option<Box<ClusterOptions>>,
+    client_cache: Option<Box<CacheOptions>>,
+    sentinel: Option<Box<SentinelOptions>>,
+    replicated: Option<Box<ReplicatedOptions>>,
+    address_map: Option<AddressMap>,
+    is_primary_required: bool,
 }
 
 #[derive(Clone)]
@@ -105,10 +119,16 @@ impl ConnectOptions {
             unwatched_hook: None,
             leased_max: 64,
             leased_idle_max: Duration::from_secs(30),
+            lanes: 1,
             has_script_cache: true,
             maintenance: MaintenanceMode::default(),
             moving_endpoint_type: EndpointType::default(),
             cluster: None,
+            client_cache: None,
+            sentinel: None,
+            replicated: None,
+            address_map: None,
+            is_primary_required: false,
         }
     }
 
@@ -128,9 +148,92 @@ impl ConnectOptions {
         self
     }
 
-    /// Takes the part about a cluster out, which leaves the options of one node.
-    pub(crate) fn take_cluster(&mut self) -> Option<ClusterOptions> {
-        self.cluster.take().map(|cluster| *cluster)
+    /// The target is a sentinel: the client asks it, and others, for a primary, and uses that as a client of one server uses its
+    /// server, wherever it goes. `None`, the default: the target is the server.
+    ///
+    /// All other options hold for the connections to the servers; those that sentinels need are in [`SentinelOptions`]. With TLS
+    /// the servers' certificates must name what sentinels call them (`sentinel resolve-hostnames`, `announce-hostnames`), or
+    /// [`TlsOptions::server_name`] what they do name.
+    pub fn sentinel(mut self, sentinel: impl Into<Option<SentinelOptions>>) -> Self {
+        self.sentinel = sentinel.into().map(Box::new);
+        self
+    }
+
+    /// The target is one of several servers, of which one is the primary and nobody tells which. `None`, the default: it is the
+    /// one server.
+    pub fn replicated(mut self, replicated: impl Into<Option<ReplicatedOptions>>) -> Self {
+        self.replicated = replicated.into().map(Box::new);
+        self
+    }
+
+    /// Where servers and sentinels are reached that announce an address which leads nowhere from here, behind NAT or in containers:
+    /// `map` gets the host and port that a cluster or a sentinel names and gives those to dial, or `None` to dial what was named.
+    /// Configured addresses and the successors of planned moves are dialled as they are. With TLS the certificate must be one for
+    /// the host that `map` gives.
+    ///
+    /// Called under locks of the client, once for each dial: it must be quick.
+    pub fn map_addresses(
+        mut self,
+        map: impl Fn(&str, u16) -> Option<(String, u16)> + Send + Sync + 'static,
+    ) -> Self {
+        self.address_map = Some(Arc::new(map));
+        self
+    }
+
+    /// Where a server is dialled that calls itself so.
+    pub(crate) fn reached(&self, named: &Address) -> Address {
+        let mapped = self.address_map.as_ref().and_then(|map| map(&named.host, named.port));
+        mapped.and_then(|(host, port)| Address::new(&host, port)).unwrap_or_else(|| named.clone())
+    }
+
+    /// Refuses servers that are no primary.
+    pub(crate) const fn primary_only(mut self, is_primary_required: bool) -> Self {
+        self.is_primary_required = is_primary_required;
+        self
+    }
+
+    /// Takes out how several servers are found, which leaves the options of one of them.
+    pub(crate) fn take_topology(&mut self) -> Option<Topology> {
+        let cluster = self.cluster.take().map(|options| Topology::Cluster(*options));
+        let sentinel = self.sentinel.take().map(|options| Topology::Sentinel(*options));
+        let replicated = self.replicated.take().map(|options| Topology::Replicated(*options));
+        sentinel.or(replicated).or(cluster)
+    }
+
+    /// The options of the connections to sentinels: what they have in common with those to the servers, and their own.
+    pub(crate) fn for_sentinels(&self, sentinel: &SentinelOptions) -> Self {
+        let mut options = Self::new(self.target.clone()).tcp(self.tcp.clone());
+        options.transport.clone_from(&self.transport);
+        options.address_map.clone_from(&self.address_map);
+        options.client_name.clone_from(&self.client_name);
+        options.connect_timeout = self.connect_timeout;
+        options.engine.backoff = self.engine.backoff;
+        options.credentials = sentinel.provider().cloned();
+        options.tls = match sentinel.tls_choice() {
+            SentinelTls::AsServers => self.tls.clone(),
+            SentinelTls::Plain => None,
+            SentinelTls::Own(tls) => Some((**tls).clone()),
+        };
+        options
+    }
+
+    /// Keeps what is read through [`Client::cache`](crate::Client::cache) on this side, and has the server announce what changes
+    /// (`CLIENT TRACKING`). Default: no. Needs RESP3; with a server that does not know it, or does not allow it, everything is
+    /// read from the server.
+    pub fn client_cache(mut self, cache: impl Into<Option<CacheOptions>>) -> Self {
+        self.client_cache = cache.into().map(Box::new);
+        self
+    }
+
+    /// What is kept on this side, if anything is.
+    pub fn client_cache_options(&self) -> Option<&CacheOptions> {
+        self.client_cache.as_deref()
+    }
+
+    /// Takes the part about the cache out: it is for the connection that all share, and no other.
+    pub(crate) fn take_client_cache(&mut self) -> Result<Option<CacheOptions>, OptionsError> {
+        self.validate()?;
+        Ok(self.client_cache.take().map(|cache| *cache))
     }
 
     /// Options of the TCP socket.
@@ -227,7 +330,7 @@ impl ConnectOptions {
         self
     }
 
-    /// A policy of the application's own: `make` is called once for each endpoint.
+    /// A policy of the application's own: `make` is called once for each endpoint, and for each lane of it.
     pub fn backlog_with(mut self, make: impl Fn() -> Box<dyn BacklogPolicy> + Send + Sync + 'static) -> Self {
         self.backlog = Backlog::Custom(Arc::new(make));
         self
@@ -353,6 +456,16 @@ impl ConnectOptions {
         self.cluster.as_deref()
     }
 
+    /// How the primary is found, if sentinels watch it.
+    pub fn sentinel_options(&self) -> Option<&SentinelOptions> {
+        self.sentinel.as_deref()
+    }
+
+    /// How the primary is found, if nobody watches it.
+    pub fn replicated_options(&self) -> Option<&ReplicatedOptions> {
+        self.replicated.as_deref()
+    }
+
     /// How TLS is spoken, if it is.
     pub const fn tls_options(&self) -> Option<&TlsOptions> {
         self.tls.as_ref()
@@ -462,6 +575,7 @@ impl ConnectOptions {
             credentials,
             database: self.database,
             is_read_only: self.is_read_only,
+            is_primary_required: self.is_primary_required,
             client_name: self.client_name.clone(),
             timeout: left,
             maintenance: self.maintenance_request(peer),
@@ -498,21 +612,28 @@ impl ConnectOptions {
         if self.maintenance == MaintenanceMode::Required && self.protocol == ProtocolChoice::Resp2 {
             return Err(OptionsError::MaintenanceProtocol);
         }
+        if self.client_cache.is_some() && self.protocol == ProtocolChoice::Resp2 {
+            return Err(OptionsError::CacheProtocol);
+        }
         if self.engine.backlog_bytes_max == 0 {
             return Err(OptionsError::NoBacklog);
         }
         if self.leased_max == 0 || self.leased_max > LEASED_MAX {
             return Err(OptionsError::LeasedMax { leased_max: self.leased_max });
         }
+        self.validate_lanes()?;
         self.engine.backoff.validate()?;
         self.validate_liveness()?;
         self.validate_target()
     }
 
     fn validate_liveness(&self) -> Result<(), OptionsError> {
-        let LivenessConfig { silence_max, second_opinion, .. } = self.liveness;
+        let LivenessConfig { silence_max, second_opinion, idle_ping_after, .. } = self.liveness;
         if silence_max.is_zero() {
             return Err(OptionsError::ZeroTimeout { option: "liveness.silence_max" });
+        }
+        if idle_ping_after == Some(Duration::ZERO) {
+            return Err(OptionsError::ZeroTimeout { option: "liveness.idle_ping_after" });
         }
         match second_opinion {
             Some(second) if second.ask_after >= silence_max => {
@@ -523,12 +644,21 @@ impl ConnectOptions {
     }
 
     fn validate_target(&self) -> Result<(), OptionsError> {
-        if let Some(cluster) = &self.cluster {
-            let further = cluster.further_seeds();
+        let cluster = self.cluster.as_ref().map(|options| options.further_seeds());
+        let sentinel = self.sentinel.as_ref().map(|options| options.further_sentinels());
+        let replicated = self.replicated.as_ref().map(|options| options.further_servers());
+        let mut found = [cluster, sentinel, replicated].into_iter().flatten();
+        if let Some(further) = found.next() {
+            if found.next().is_some() {
+                return Err(OptionsError::TwoTopologies);
+            }
             let is_socket = |target: &Target| matches!(target, Target::Unix(_));
             if is_socket(&self.target) || further.iter().any(is_socket) || self.peer == Peer::Proxy {
                 return Err(OptionsError::ClusterTarget);
             }
+        }
+        if self.sentinel.as_ref().is_some_and(|sentinel| sentinel.name().is_empty()) {
+            return Err(OptionsError::NoPrimaryName);
         }
         let is_tcp = match &self.target {
             Target::Tcp { host, port } => {
@@ -587,10 +717,14 @@ impl fmt::Debug for ConnectOptions {
             .field("has_unwatched_hook", &self.unwatched_hook.is_some())
             .field("leased_max", &self.leased_max)
             .field("leased_idle_max", &self.leased_idle_max)
+            .field("lanes", &self.lanes)
             .field("has_script_cache", &self.has_script_cache)
             .field("maintenance", &self.maintenance)
             .field("moving_endpoint_type", &self.moving_endpoint_type)
             .field("cluster", &self.cluster)
+            .field("sentinel", &self.sentinel)
+            .field("replicated", &self.replicated)
+            .field("has_address_map", &self.address_map.is_some())
             .finish()
     }
 }
@@ -623,6 +757,12 @@ pub enum OptionsError {
         /// What was asked for.
         leased_max: usize,
     },
+    /// There are no such numbers of lanes.
+    #[error("`lanes` is {lanes}; it may be from 1 to 32")]
+    Lanes {
+        /// What was asked for.
+        lanes: u8,
+    },
     /// The numbers of the backoff do not go together.
     #[error("`backoff`: {0}")]
     Backoff(#[from] BackoffError),
@@ -640,15 +780,24 @@ pub enum OptionsError {
     /// A RESP2 connection has no room for announcements.
     #[error("`maintenance` is required, and announcements need RESP3")]
     MaintenanceProtocol,
+    /// A RESP2 connection has no room for the server's announcements.
+    #[error("`client_cache` needs RESP3")]
+    CacheProtocol,
     /// Such proxies have one database.
     #[error("a `Peer::Proxy` has database 0 only, not {database}")]
     ProxyDatabase {
         /// What was asked for.
         database: u32,
     },
-    /// A cluster is found by host and port, and its nodes are servers.
-    #[error("a cluster needs TCP targets, and no `Peer::Proxy`")]
+    /// A cluster, sentinels and several servers are found by host and port, and what is found are servers.
+    #[error("a cluster, sentinels and replicated servers need TCP targets, and no `Peer::Proxy`")]
     ClusterTarget,
+    /// The servers are found in more than one way.
+    #[error("only one of `cluster`, `sentinel` and `replicated` can say where the servers are")]
+    TwoTopologies,
+    /// Sentinels know their primaries by name.
+    #[error("the primary that sentinels shall be asked for has no name")]
+    NoPrimaryName,
     /// TLS has to know whom the certificate must name.
     #[error("TLS over a Unix socket needs the TLS option `server_name`")]
     TlsWithoutName,
@@ -699,6 +848,8 @@ mod tests {
         );
         let liveness = LivenessConfig { silence_max: zero, ..LivenessConfig::default() };
         assert!(refused(options().liveness(liveness)).to_string().contains("liveness.silence_max"));
+        let liveness = LivenessConfig { idle_ping_after: Some(zero), ..LivenessConfig::default() };
+        assert!(refused(options().liveness(liveness)).to_string().contains("liveness.idle_ping_after"));
         let liveness = LivenessConfig { silence_max: Duration::MAX, ..LivenessConfig::default() };
         options().liveness(liveness).validate().unwrap();
     }

@@ -7,6 +7,8 @@ mod run;
 
 pub use run::Transacted;
 
+use towline_client_proto::routing::ReadFrom;
+
 use crate::args::ToArgs;
 use crate::cmd::{Cmd, CmdOptions, RetryChoice};
 use std::time::Duration;
@@ -68,6 +70,7 @@ impl Pipeline {
                 deadline: None,
                 retry: RetryChoice::ByEffect,
                 is_fire_and_forget: false,
+                read_from: None,
                 is_asking: false,
             },
             is_atomic: false,
@@ -135,6 +138,13 @@ impl Pipeline {
         self
     }
 
+    /// As [`Cmd::read_from`], for each command. It has no effect unless all commands read: a read must not overtake a write of
+    /// its own pipeline.
+    pub const fn read_from(mut self, policy: ReadFrom) -> Self {
+        self.options.read_from = Some(policy);
+        self
+    }
+
     /// What was asked for the whole.
     pub const fn options(&self) -> &CmdOptions {
         &self.options
@@ -181,6 +191,7 @@ impl Pipeline {
         for entry in &mut self.entries {
             let own = entry.cmd.options_mut();
             own.deadline = own.deadline.or(self.options.deadline);
+            own.read_from = own.read_from.or(self.options.read_from);
             if own.retry == RetryChoice::ByEffect {
                 own.retry = self.options.retry;
             }

@@ -47,12 +47,13 @@ use towline_client_proto::{
 pub use towline_client_proto::subscriptions::Overflow;
 use towline_cluster::Slot;
 
-use crate::client::{Client, Way, start_engine};
+use crate::client::{Client, Way};
 use crate::clock;
 use crate::cluster::{Follow, one_slot, several_slots};
 use crate::cmd::cmd;
 use crate::driver::Life;
 use crate::engine::{Engine, wake_owner};
+use crate::lanes::start_engine;
 use crate::options::ConnectOptions;
 use crate::transport::Connector;
 
@@ -329,6 +330,9 @@ impl SubscriptionBuilder<'_> {
             // Where no command may wait for a connection, no subscription may.
             Way::Endpoint(engine) if !engine.lock().bridge.may_wait(clock::now()) => {
                 return Err(Error::new(ErrorKind::Unavailable, Sent::No));
+            }
+            Way::Cluster(cluster) if cluster.has_one_primary() => {
+                cluster.ready_to_follow(inner.command_timeout).await?;
             }
             Way::Cluster(_) if kind == Kind::Shard => slot = one_slot(&names)?,
             Way::Endpoint(_) | Way::Cluster(_) => {}

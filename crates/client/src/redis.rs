@@ -58,7 +58,9 @@
 //!
 //! [`cluster::ClusterClient`] is the same handle, which finds its way by itself; `route_command` has no counterpart.
 //!
-//! Not here: redis-rs's sentinel client, its cache. Their names are the crate's own where its
+//! [`sentinel::SentinelClient`] makes a handle that follows the primary; connections to replicas have no counterpart there.
+//!
+//! Not here: redis-rs's cache. Its names are the crate's own where its
 //! features are switched on, and connect by the crate's own means.
 
 pub mod aio;
@@ -70,6 +72,7 @@ mod config;
 mod error;
 mod monitor;
 mod pubsub;
+pub mod sentinel;
 mod session;
 mod value;
 

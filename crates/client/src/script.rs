@@ -103,8 +103,8 @@ impl Script {
     /// As [`Cmd::query`].
     pub async fn load(&self, client: &Client) -> Result<(), Error> {
         Cmd::new("SCRIPT LOAD").arg(&self.source.text).query::<()>(client).await?;
-        if let Way::Endpoint(engine) = &client.inner.way {
-            self.remember(engine);
+        if let Way::Endpoint(_) = &client.inner.way {
+            client.inner.engines().for_each(|engine| self.remember(engine));
         }
         Ok(())
     }
@@ -226,7 +226,10 @@ impl ScriptCall {
         let Self { script, options, .. } = &self;
         // In a cluster: of the node that has the keys. If they have moved by then, the new node answers for itself.
         let engine = &match &client.inner.way {
-            Way::Endpoint(engine) => Arc::clone(engine),
+            Way::Endpoint(engine) => {
+                let further = &client.inner.further;
+                Arc::clone(further.engine_for(engine, || self.to_cmd_evalsha().slot()))
+            }
             Way::Cluster(cluster) => {
                 cluster.engine_for(&self.to_cmd_evalsha(), client.inner.command_timeout).await?
             }

@@ -27,7 +27,7 @@ use sides::{ReadSide, WriteHalf};
 
 pub use sides::WriteSide;
 pub use tcp::{Keepalive, TcpOptions};
-pub use tls::{TlsConfigError, TlsFailure, TlsOptions};
+pub use tls::{TlsConfigError, TlsFailure, TlsLibrary, TlsOptions};
 
 /// Where a server is. `Display` gives `host:port`, `[v6]:port` or the path.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -243,6 +243,8 @@ enum Kind {
     },
     #[cfg(feature = "tls")]
     Tls(Box<tokio_rustls::client::TlsStream<Stream>>),
+    #[cfg(feature = "native-tls")]
+    System(Box<tokio_native_tls::TlsStream<Stream>>),
     Custom(Box<dyn AsyncStream>),
 }
 
@@ -296,6 +298,8 @@ impl Stream {
             Kind::Socket { read: ReadSide::Tcp(half), .. } => Some(half.as_ref()),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => stream.get_ref().0.tcp(),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => stream.get_ref().get_ref().get_ref().tcp(),
             Kind::Socket { .. } | Kind::Custom(_) => None,
         }
     }
@@ -324,6 +328,8 @@ impl fmt::Debug for Stream {
             Kind::Socket { read: ReadSide::Unix(_), .. } => "unix",
             #[cfg(feature = "tls")]
             Kind::Tls(_) => "tls",
+            #[cfg(feature = "native-tls")]
+            Kind::System(_) => "system tls",
             Kind::Custom(_) => "custom",
         };
         let mut out = f.debug_struct("Stream");
@@ -339,6 +345,8 @@ impl AsyncRead for Stream {
             Kind::Socket { read: ReadSide::Unix(half), .. } => Pin::new(half).poll_read(cx, buf),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => Pin::new(stream).poll_read(cx, buf),
             Kind::Custom(stream) => Pin::new(stream).poll_read(cx, buf),
         }
     }
@@ -351,6 +359,8 @@ impl AsyncWrite for Stream {
             Kind::Socket { write, .. } => write.poll(cx, |side| side.try_write(buf)),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => Pin::new(stream).poll_write(cx, buf),
             Kind::Custom(stream) => Pin::new(stream).poll_write(cx, buf),
         }
     }
@@ -365,6 +375,8 @@ impl AsyncWrite for Stream {
             Kind::Socket { write, .. } => write.poll(cx, |side| side.try_write_vectored(pieces)),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
             Kind::Custom(stream) => Pin::new(stream).poll_write_vectored(cx, pieces),
         }
     }
@@ -374,6 +386,8 @@ impl AsyncWrite for Stream {
             Kind::Socket { .. } => true,
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => stream.is_write_vectored(),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => stream.is_write_vectored(),
             Kind::Custom(stream) => stream.is_write_vectored(),
         }
     }
@@ -383,6 +397,8 @@ impl AsyncWrite for Stream {
             Kind::Socket { .. } => Poll::Ready(Ok(())),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => Pin::new(stream).poll_flush(cx),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => Pin::new(stream).poll_flush(cx),
             Kind::Custom(stream) => Pin::new(stream).poll_flush(cx),
         }
     }
@@ -393,6 +409,8 @@ impl AsyncWrite for Stream {
             Kind::Socket { write, .. } => Poll::Ready(write.shut_down()),
             #[cfg(feature = "tls")]
             Kind::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+            #[cfg(feature = "native-tls")]
+            Kind::System(stream) => Pin::new(stream).poll_shutdown(cx),
             Kind::Custom(stream) => Pin::new(stream).poll_shutdown(cx),
         }
     }
@@ -402,7 +420,7 @@ impl AsyncWrite for Stream {
 #[derive(Clone)]
 pub struct Connector {
     tcp: TcpOptions,
-    tls: Option<Arc<tls::Tls>>,
+    tls: Option<tls::Tls>,
     transport: Option<Arc<dyn Transport>>,
 }
 
@@ -417,7 +435,7 @@ impl Connector {
         tls: Option<TlsOptions>,
         transport: Option<Arc<dyn Transport>>,
     ) -> Result<Self, TlsConfigError> {
-        let tls = tls.map(tls::Tls::new).transpose()?.map(Arc::new);
+        let tls = tls.map(tls::Tls::new).transpose()?;
         Ok(Self { tcp, tls, transport })
     }
 

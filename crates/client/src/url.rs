@@ -9,6 +9,9 @@
 //! redis+unix://path[?option=value&...], valkey+unix://..., unix://...  a Unix socket
 //! redis://host[:port],host[:port]/?cluster=true                        a cluster, from one or more of its nodes
 //! redis-cluster://..., rediss-cluster://..., valkey-cluster://...      the same, also with a `+` for the `-`
+//! redis-sentinel://host[:port],host[:port]/name[/database]             a primary that these sentinels watch
+//! redis-sentinel://host[:port][/database]?sentinelServiceName=name[&node=host:port...]   the same, as fred writes it
+//! redis://host[:port],host[:port]/?replicated=true                     the primary among these servers
 //! ```
 //!
 //! Characters with a meaning (`@ : / ? # % &`) are written as `%XX` inside of a part; a `+` is a `+`. No error shows a
@@ -16,19 +19,24 @@
 
 use crate::cluster::ClusterOptions;
 use crate::options::ConnectOptions;
+use crate::primary_options::{ReplicatedOptions, SentinelOptions};
 use crate::transport::{Target, TlsOptions};
 use std::net::Ipv6Addr;
 use std::str::FromStr;
 use std::time::Duration;
 use towline_client_proto::maintenance::MaintenanceMode;
+use towline_client_proto::routing::{Lanes, ReadFrom};
 use towline_client_proto::{Credentials, Policy, ProtocolChoice};
+
+mod sentinel;
 
 /// Port of a server when nothing else is said.
 const PORT_DEFAULT: u16 = 6379;
 
 /// The options that a URL may have, for the error about one that it may not.
-const OPTIONS: &str = "cluster, split, protocol, db, user, pass, client_name, command_timeout, connect_timeout, backlog, \
-    maintenance, server_name, ca_file, cert_file, key_file";
+const OPTIONS: &str = "cluster, split, read_from, zone, replica_lag_max, protocol, db, user, pass, client_name, \
+    command_timeout, connect_timeout, backlog, maintenance, lanes, server_name, ca_file, cert_file, key_file, replicated, and \
+    with sentinels sentinelServiceName, node, sentinel_username, sentinel_password, sentinel_tls";
 
 /// What is wrong with a URL; the caller's to mend. Shows no part of it but the name of an option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +44,8 @@ const OPTIONS: &str = "cluster, split, protocol, db, user, pass, client_name, co
 pub enum UrlError {
     /// It does not begin with a scheme that is known.
     #[error(
-        "the URL does not begin with redis://, rediss://, valkey://, valkeys://, one of these with -cluster, redis+unix://, \
-         valkey+unix:// or unix://"
+        "the URL does not begin with redis://, rediss://, valkey://, valkeys://, one of these with -cluster or -sentinel, \
+         redis+unix://, valkey+unix:// or unix://"
     )]
     Scheme,
     /// There is no host.
@@ -71,6 +79,9 @@ pub enum UrlError {
     /// User and password are given twice, or the option `user` without `pass`.
     #[error("the URL's options `user` and `pass` go together, and not with user:password@")]
     Credentials,
+    /// The option `sentinel_username` without `sentinel_password`.
+    #[error("the URL's option `sentinel_username` needs `sentinel_password`")]
+    SentinelCredentials,
     /// A `%` that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
     #[error("the URL's {part} has a '%' without two hexadecimal digits, or is not UTF-8")]
     Encoding {
@@ -80,9 +91,30 @@ pub enum UrlError {
     /// Something else than `#insecure`, or that without TLS.
     #[error("the URL may have #insecure at its end, with TLS, and nothing else after a '#'")]
     Fragment,
-    /// Several hosts, or the option `split`, without a cluster.
-    #[error("the URL has what only a cluster has: several hosts, or the option `split`; add cluster=true")]
+    /// Several hosts, or an option of clusters, without a cluster.
+    #[error(
+        "the URL has what only a cluster has: several hosts, or one of the options `split`, `read_from`, `zone` and \
+         `replica_lag_max`; add cluster=true, or begin it with redis-sentinel:// if the hosts are sentinels"
+    )]
     NoCluster,
+    /// An option about sentinels in a URL that is not about them.
+    #[error(
+        "the URL's option `{name}` is about sentinels; begin the URL with redis-sentinel:// or rediss-sentinel://"
+    )]
+    NoSentinel {
+        /// The option.
+        name: &'static str,
+    },
+    /// The name of the primary is missing.
+    #[error(
+        "the URL does not say which primary the sentinels shall be asked for; write redis-sentinel://host:26379/name"
+    )]
+    NoPrimaryName,
+    /// The servers are found in more than one way.
+    #[error(
+        "the URL says in more than one way where the servers are: by sentinels, `cluster` or `replicated`"
+    )]
+    TwoTopologies,
     /// There is no path to a socket.
     #[error("the URL has no path to a socket")]
     NoPath,
@@ -127,20 +159,30 @@ impl FromStr for ConnectOptions {
     fn from_str(url: &str) -> Result<Self, UrlError> {
         let (scheme, rest) = url.split_once("://").ok_or(UrlError::Scheme)?;
         let scheme = scheme.to_ascii_lowercase();
-        let plain = ["-cluster", "+cluster"].iter().find_map(|end| scheme.strip_suffix(end));
-        let is_cluster = plain.is_some();
-        let scheme = plain.unwrap_or(&scheme);
+        let (scheme, kind) = match scheme.rsplit_once(['-', '+']) {
+            Some((plain, "cluster")) => (plain, Kind::Cluster),
+            Some((plain, "sentinel")) => (plain, Kind::Sentinel),
+            _ => (&*scheme, Kind::Server),
+        };
         match scheme {
-            "redis" | "valkey" => tcp(rest, false, is_cluster),
-            "rediss" | "valkeys" => tcp(rest, true, is_cluster),
-            _ if is_cluster => Err(UrlError::Scheme),
+            "redis" | "valkey" => tcp(rest, false, kind),
+            "rediss" | "valkeys" => tcp(rest, true, kind),
+            _ if kind != Kind::Server => Err(UrlError::Scheme),
             "redis+unix" | "valkey+unix" | "unix" => unix(rest),
             _ => Err(UrlError::Scheme),
         }
     }
 }
 
-fn tcp(rest: &str, is_tls: bool, is_cluster: bool) -> Result<ConnectOptions, UrlError> {
+/// What the scheme says about the hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Server,
+    Cluster,
+    Sentinel,
+}
+
+fn tcp(rest: &str, is_tls: bool, kind: Kind) -> Result<ConnectOptions, UrlError> {
     let authority_len = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, behind) = rest.split_at(authority_len);
     if behind.contains('@') {
@@ -157,21 +199,30 @@ fn tcp(rest: &str, is_tls: bool, is_cluster: bool) -> Result<ConnectOptions, Url
         Some((user_info, address)) => (Some(user_info), address),
         None => (None, authority),
     };
+    let query = Query::parse(query)?;
+    let port_default = if kind == Kind::Sentinel { sentinel::PORT_DEFAULT } else { PORT_DEFAULT };
     let mut targets = Vec::new();
-    for address in address.split(',') {
-        let (host, port) = host_and_port(address)?;
+    for address in address.split(',').chain(query.sentinel.nodes.iter().copied()) {
+        let (host, port) = host_and_port(address, port_default)?;
         targets.push(Target::tcp(host, port));
     }
-    let query = Query::parse(query)?;
     let mut targets = targets.into_iter();
     let mut options = ConnectOptions::new(targets.next().ok_or(UrlError::NoHost)?);
-    options = query.cluster(options, is_cluster, targets)?;
-    options = query.credentials(options, user_info.map(credentials).transpose()?.flatten())?;
-    let path = match path.strip_prefix('/') {
-        None | Some("") => None,
-        Some(digits) => Some(number(digits)?),
+    let path = path.strip_prefix('/').filter(|path| !path.is_empty());
+    let database = if kind == Kind::Sentinel {
+        let (sentinel, database) = query.sentinel.options(path, is_tls)?;
+        if query.cluster.or(query.replicated).is_some() || query.is_of_cluster() {
+            return Err(UrlError::TwoTopologies);
+        }
+        options = options.sentinel(targets.fold(sentinel, SentinelOptions::sentinel));
+        database
+    } else {
+        query.sentinel.none()?;
+        options = query.several(options, kind == Kind::Cluster, targets)?;
+        path
     };
-    options = query.database(options, path)?;
+    options = query.credentials(options, user_info.map(credentials).transpose()?.flatten())?;
+    options = query.database(options, database.map(number).transpose()?)?;
     if is_tls {
         let tls = TlsOptions::new().danger_accept_any_certificate(is_insecure);
         options = options.tls(query.tls(tls)?);
@@ -189,7 +240,8 @@ fn unix(rest: &str) -> Result<ConnectOptions, UrlError> {
     }
     let query = Query::parse(query)?;
     query.no_tls()?;
-    let options = query.cluster(ConnectOptions::new(Target::unix(path)), false, std::iter::empty())?;
+    query.sentinel.none()?;
+    let options = query.several(ConnectOptions::new(Target::unix(path)), false, std::iter::empty())?;
     let options = query.credentials(options, None)?;
     query.rest(query.database(options, None)?)
 }
@@ -199,7 +251,7 @@ fn split(text: &str, mark: char) -> (&str, Option<&str>) {
     text.split_once(mark).map_or((text, None), |(before, behind)| (before, Some(behind)))
 }
 
-fn host_and_port(address: &str) -> Result<(String, u16), UrlError> {
+fn host_and_port(address: &str, port_default: u16) -> Result<(String, u16), UrlError> {
     let (host, port) = if let Some(inner) = address.strip_prefix('[') {
         let (inner, behind) = inner.split_once(']').ok_or(UrlError::Ipv6)?;
         // A zone (fe80::1%eth0) is for the resolver.
@@ -221,7 +273,7 @@ fn host_and_port(address: &str) -> Result<(String, u16), UrlError> {
         return Err(UrlError::NoHost);
     }
     let port = match port {
-        None | Some("") => PORT_DEFAULT,
+        None | Some("") => port_default,
         Some(digits) => {
             // `parse` takes a sign, which is no digit.
             let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -279,6 +331,9 @@ fn hex(digit: u8) -> Option<u8> {
 struct Query<'a> {
     cluster: Option<&'a str>,
     split: Option<&'a str>,
+    read_from: Option<&'a str>,
+    zone: Option<&'a str>,
+    replica_lag_max: Option<&'a str>,
     protocol: Option<&'a str>,
     db: Option<&'a str>,
     user: Option<&'a str>,
@@ -288,10 +343,13 @@ struct Query<'a> {
     connect_timeout: Option<&'a str>,
     backlog: Option<&'a str>,
     maintenance: Option<&'a str>,
+    lanes: Option<&'a str>,
     server_name: Option<&'a str>,
     ca_file: Option<&'a str>,
     cert_file: Option<&'a str>,
     key_file: Option<&'a str>,
+    replicated: Option<&'a str>,
+    sentinel: sentinel::Part<'a>,
 }
 
 impl<'a> Query<'a> {
@@ -302,6 +360,9 @@ impl<'a> Query<'a> {
             let (name, place) = match key {
                 "cluster" => ("cluster", &mut out.cluster),
                 "split" => ("split", &mut out.split),
+                "read_from" => ("read_from", &mut out.read_from),
+                "zone" => ("zone", &mut out.zone),
+                "replica_lag_max" => ("replica_lag_max", &mut out.replica_lag_max),
                 "protocol" => ("protocol", &mut out.protocol),
                 "db" => ("db", &mut out.db),
                 "user" => ("user", &mut out.user),
@@ -311,10 +372,20 @@ impl<'a> Query<'a> {
                 "connect_timeout" => ("connect_timeout", &mut out.connect_timeout),
                 "backlog" => ("backlog", &mut out.backlog),
                 "maintenance" => ("maintenance", &mut out.maintenance),
+                "lanes" => ("lanes", &mut out.lanes),
                 "server_name" => ("server_name", &mut out.server_name),
                 "ca_file" => ("ca_file", &mut out.ca_file),
                 "cert_file" => ("cert_file", &mut out.cert_file),
                 "key_file" => ("key_file", &mut out.key_file),
+                "replicated" => ("replicated", &mut out.replicated),
+                "node" => {
+                    out.sentinel.nodes.push(value.unwrap_or_default());
+                    continue;
+                }
+                "sentinelServiceName" => ("sentinelServiceName", &mut out.sentinel.service),
+                "sentinel_username" | "sentinelUsername" => ("sentinel_username", &mut out.sentinel.username),
+                "sentinel_password" | "sentinelPassword" => ("sentinel_password", &mut out.sentinel.password),
+                "sentinel_tls" => ("sentinel_tls", &mut out.sentinel.tls),
                 other => {
                     // A password's tail is not a word before an equals sign.
                     let is_word = other.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
@@ -356,26 +427,51 @@ impl<'a> Query<'a> {
         }
     }
 
-    fn cluster(
+    fn several(
         &self,
         options: ConnectOptions,
         is_cluster: bool,
-        seeds: impl ExactSizeIterator<Item = Target>,
+        further: impl ExactSizeIterator<Item = Target>,
     ) -> Result<ConnectOptions, UrlError> {
-        let flag = |name, value: Option<&str>, default| match value {
-            None => Ok(default),
-            Some("true") => Ok(true),
-            Some("false") => Ok(false),
-            Some(_) => Err(UrlError::Value { name, expected: "true or false" }),
-        };
         let is_cluster = flag("cluster", self.cluster, is_cluster)?;
+        let is_replicated = flag("replicated", self.replicated, false)?;
         let is_split = flag("split", self.split, true)?;
+        if is_replicated && (is_cluster || self.is_of_cluster()) {
+            return Err(UrlError::TwoTopologies);
+        }
+        if is_replicated {
+            return Ok(options.replicated(further.fold(ReplicatedOptions::new(), ReplicatedOptions::server)));
+        }
         if !is_cluster {
-            let is_plain = seeds.len() == 0 && self.split.is_none();
+            let is_plain = further.len() == 0 && !self.is_of_cluster();
             return if is_plain { Ok(options) } else { Err(UrlError::NoCluster) };
         }
-        let cluster = seeds.fold(ClusterOptions::new(), ClusterOptions::seed);
-        Ok(options.cluster(cluster.split_by_slot(is_split)))
+        let cluster = further.fold(ClusterOptions::new(), ClusterOptions::seed);
+        Ok(options.cluster(self.reads(cluster.split_by_slot(is_split))?))
+    }
+
+    /// Whether it has an option that only clusters have.
+    fn is_of_cluster(&self) -> bool {
+        [self.split, self.read_from, self.zone, self.replica_lag_max].iter().any(Option::is_some)
+    }
+
+    /// Who answers reads.
+    fn reads(&self, mut cluster: ClusterOptions) -> Result<ClusterOptions, UrlError> {
+        if let Some(value) = self.read_from {
+            let policy = ReadFrom::named(value).ok_or(UrlError::Value {
+                name: "read_from",
+                expected: "primary, prefer-replica, replica, any, nearest or in-zone",
+            })?;
+            cluster = cluster.read_from(policy);
+        }
+        if let Some(zone) = self.zone {
+            cluster = cluster.zone(text("option `zone`", zone)?);
+        }
+        if let Some(value) = self.replica_lag_max {
+            let bad = |_| UrlError::Value { name: "replica_lag_max", expected: "a number of bytes" };
+            cluster = cluster.replica_lag_max(value.parse::<u64>().map_err(bad)?);
+        }
+        Ok(cluster)
     }
 
     fn tls(&self, mut tls: TlsOptions) -> Result<TlsOptions, UrlError> {
@@ -426,6 +522,13 @@ impl<'a> Query<'a> {
                 _ => return Err(UrlError::Value { name: "backlog", expected: "queue or fail-fast" }),
             });
         }
+        if let Some(value) = self.lanes {
+            let refused = UrlError::Value { name: "lanes", expected: "a number from 1 to 32" };
+            // `parse` takes a sign, which is no digit.
+            let is_plain = value.bytes().all(|byte| byte.is_ascii_digit());
+            let lanes = value.parse().ok().filter(|lanes| is_plain && Lanes::new(*lanes).is_some());
+            options = options.lanes(lanes.ok_or(refused)?);
+        }
         if let Some(value) = self.maintenance {
             options = options.maintenance(match value {
                 "disabled" => MaintenanceMode::Disabled,
@@ -446,6 +549,15 @@ impl<'a> Query<'a> {
             options = options.connect_timeout(duration("connect_timeout", value)?);
         }
         Ok(options)
+    }
+}
+
+fn flag(name: &'static str, value: Option<&str>, default: bool) -> Result<bool, UrlError> {
+    match value {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(_) => Err(UrlError::Value { name, expected: "true or false" }),
     }
 }
 

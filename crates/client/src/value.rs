@@ -5,6 +5,8 @@
 //! its server does: a map may come as a flat array, a double as a string, a boolean as 0 or 1.
 
 mod aggregates;
+#[cfg(feature = "derive")]
+pub mod derived;
 mod error;
 mod scalars;
 
@@ -31,6 +33,8 @@ use towline_resp::frame::Frame;
 /// | `Vec<T>`, sets | arrays, sets, pushes; a map as keys and values in turn; null is empty |
 /// | `[T; N]`, tuples | arrays of exactly so many elements |
 /// | `Vec<(A, B)>`, maps | maps; arrays of pairs; flat arrays; null is empty |
+/// | own structs | maps, by `#[derive(FromReply)]`; see [the macro](derive@crate::FromReply) |
+/// | own enums | words, by the same |
 ///
 /// Attributes are taken off, but for [`Frame`]. An error anywhere in a reply is [`ReplyError::Server`], unless the type
 /// has a place for it.
@@ -54,6 +58,12 @@ pub trait FromReply: Sized {
     /// [`ReplyError::Server`]: the server's error; [`ReplyError::Shape`]: the reply is something else, which is the
     /// caller's mistake about the command, or a key that holds another type of data.
     fn from_reply(frame: Frame) -> Result<Self, ReplyError>;
+
+    /// Whether `Option` takes the reply for `None`: null. A derived struct with fields takes an empty reply for it too, which
+    /// is what `HGETALL` answers where there is no key.
+    fn is_absent(frame: &Frame) -> bool {
+        frame.is_null()
+    }
 
     /// Several values out of one reply. Only types that are not one element of an array do otherwise than to convert
     /// each element: `u8`, of which several are a string, and tuples, which also lie flat.
@@ -104,11 +114,11 @@ fn first_error(frame: &Frame) -> Option<ServerError> {
 impl<T: FromReply> FromReply for Option<T> {
     #[inline]
     fn from_reply(frame: Frame) -> Result<Self, ReplyError> {
-        let is_null = match &frame {
+        let is_absent = match &frame {
             Frame::Attributed { .. } => return Self::from_reply(frame.without_attributes()),
-            frame => frame.is_null(),
+            frame => T::is_absent(frame),
         };
-        if is_null { Ok(None) } else { T::from_reply(frame).map(Some) }
+        if is_absent { Ok(None) } else { T::from_reply(frame).map(Some) }
     }
 }
 
@@ -124,5 +134,9 @@ impl<T: FromReply> FromReply for Result<T, ServerError> {
 impl<T: FromReply> FromReply for Box<T> {
     fn from_reply(frame: Frame) -> Result<Self, ReplyError> {
         T::from_reply(frame).map(Self::new)
+    }
+
+    fn is_absent(frame: &Frame) -> bool {
+        T::is_absent(frame)
     }
 }

@@ -1,9 +1,9 @@
 //! Slots, and who serves them, as client and server both need them.
 //!
 //! Owns the number of slots, hash tags, key to slot, addresses of nodes, the slot map, the reading of what nodes say about
-//! their cluster (`CLUSTER SHARDS`, `CLUSTER SLOTS`, `CLUSTER NODES`), the comparison of several such views, and the reading of
-//! redirects. Does **not** own when to ask whom, nor what becomes of commands when the map changes: that is the client's
-//! (`towline-client-proto`, `routing`).
+//! their cluster (`CLUSTER SHARDS`, `CLUSTER SLOTS`, `CLUSTER NODES`), the comparison of several such views, the reading of
+//! redirects, and the same for a primary with replicas that sentinels watch ([`sentinel`]). Does **not** own when to ask whom,
+//! nor what becomes of commands when the map changes: that is the client's (`towline-client-proto`, `routing`).
 //!
 //! Everything that a node says is untrusted: what cannot be read is left out, and nothing panics.
 //!
@@ -19,6 +19,7 @@ mod agree;
 mod nodes;
 mod redirect;
 mod reply;
+pub mod sentinel;
 mod shards;
 mod slot;
 mod slot_map;

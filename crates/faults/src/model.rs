@@ -132,6 +132,8 @@ pub struct Model {
     /// Keys that the current command has changed, for those who wait.
     changed: VecDeque<DbKey>,
     troubles: Vec<Trouble>,
+    /// How commands begin, in words, and what they are answered; the last that fits counts.
+    answers: Vec<(Vec<Bytes>, Frame)>,
     ledger: Ledger,
     /// By the time at which they leave, then in the order in which they came up.
     outputs: BTreeMap<(Instant, u64), Output>,
@@ -163,6 +165,7 @@ impl Model {
             tracked: BTreeMap::new(),
             changed: VecDeque::new(),
             troubles: Vec::new(),
+            answers: Vec::new(),
             ledger: Ledger::default(),
             outputs: BTreeMap::new(),
             output_count: 0,
@@ -308,6 +311,14 @@ impl Model {
         if trouble.left > 0 {
             self.troubles.push(trouble);
         }
+    }
+
+    /// Answers commands that begin with these words, in any case, with a reply that is given here instead of executing
+    /// them: for commands that the model does not have. `JSON.GET doc:1` is for one key, `JSON.GET` for all others; what was
+    /// given last counts. Such commands are not in the ledger, and within transactions they are what they were.
+    pub fn answer(&mut self, words: &str, reply: Frame) {
+        let words = words.split_ascii_whitespace().map(|word| Bytes::copy_from_slice(word.as_bytes()));
+        self.answers.push((words.collect(), reply));
     }
 
     /// Forgets all troubles that have not happened yet. What was announced stands.

@@ -9,6 +9,7 @@ use crate::table;
 
 /// The place of a row in the table: dense, from 0 to [`COUNT`](crate::COUNT) - 1, so it can index an array of handlers.
 ///
+/// A module's command ([`modules`](crate::modules)) has an id above these, which no array of handlers has a place for.
 /// It is stable within one build only; nothing may store or send it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CommandId(pub(crate) u16);
@@ -178,6 +179,16 @@ pub enum Group {
     Server,
     /// The cluster.
     Cluster,
+    /// JSON documents: a module.
+    Json,
+    /// Search and queries: a module.
+    Search,
+    /// Time series: a module.
+    TimeSeries,
+    /// Bloom and cuckoo filters, sketches: a module.
+    Probabilistic,
+    /// Vector sets: a module that Redis 8 has built in.
+    VectorSet,
 }
 
 impl Group {
@@ -200,10 +211,15 @@ impl Group {
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Cluster => "cluster",
+            Self::Json => "json",
+            Self::Search => "search",
+            Self::TimeSeries => "timeseries",
+            Self::Probabilistic => "bf",
+            Self::VectorSet => "vector_set",
         }
     }
 
-    /// The ACL category that the group's commands share, if any. The server, cluster and pub/sub groups have
+    /// The ACL category that the group's commands share, if any. Modules' groups, and the server, cluster and pub/sub have
     /// none: their commands get theirs from flags or by name.
     pub(crate) const fn acl(self) -> u32 {
         use crate::bits::acl::*;
@@ -222,6 +238,7 @@ impl Group {
             Self::Scripting => SCRIPTING,
             Self::Connection => CONNECTION,
             Self::PubSub | Self::Server | Self::Cluster => 0,
+            Self::Json | Self::Search | Self::TimeSeries | Self::Probabilistic | Self::VectorSet => 0,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::command::{Command, SideEffect};
 use crate::keys::{ArgList, for_each_key, sort_destination};
-use crate::{KeyFlags, id};
+use crate::{KeyFlags, id, modules};
 
 /// The class of this command with these arguments: never worse than [`Command::effect`], often milder.
 ///
@@ -23,6 +23,8 @@ pub fn effect_of<A: ArgList + ?Sized>(command: &Command, args: &A) -> SideEffect
     const RESTORE: usize = id("restore").index();
     const MSETEX: usize = id("msetex").index();
 
+    const JSON_SET: usize = modules::id("json.set").index();
+
     match command.id.index() {
         SET if has_word(args, 3, &[b"get"]) => SideEffect::NonIdempotent,
         SET if has_word(args, 3, &[b"nx", b"xx", b"ifeq"]) => SideEffect::Convergent,
@@ -39,6 +41,7 @@ pub fn effect_of<A: ArgList + ?Sized>(command: &Command, args: &A) -> SideEffect
         COPY if has_word(args, 3, &[b"replace"]) => SideEffect::Idempotent,
         RESTORE if has_word(args, 4, &[b"replace"]) => SideEffect::Idempotent,
         MSETEX if !has_word(args, 2, &[b"nx", b"xx"]) => SideEffect::Idempotent,
+        JSON_SET if args.len() <= 4 => SideEffect::Idempotent,
         _ if command.effect == SideEffect::NonIdempotent && is_store(command) => store_effect(command, args),
         _ => command.effect,
     }

@@ -3,7 +3,7 @@
 //!
 //! The server dispatches and answers `COMMAND` from it, the client routes and decides retries from it, the CLI
 //! completes from it. It is constant data: a lookup allocates nothing and locks nothing. It does not execute,
-//! parse the wire format, or know slots.
+//! parse the wire format, or know slots. What modules add has a table apart: [`modules`].
 //!
 //! ```
 //! use towline_spec::{CommandId, SideEffect, for_each_key, id, lookup};
@@ -26,6 +26,7 @@ mod bits;
 mod command;
 mod effect;
 mod keys;
+pub mod modules;
 mod row;
 pub mod syntax;
 
@@ -78,6 +79,12 @@ pub fn resolve<A: ArgList + ?Sized>(args: &A) -> Result<&'static Command, Resolv
         return Ok(command);
     }
     lookup_sub(command, args.arg(1)).ok_or(ResolveError::UnknownSubcommand(command))
+}
+
+/// The row that these arguments are for, be it the server's own or a module's: for clients, whose servers may have both.
+#[inline]
+pub fn resolve_any<A: ArgList + ?Sized>(args: &A) -> Option<&'static Command> {
+    resolve(args).ok().or_else(|| modules::resolve(args))
 }
 
 /// Why no row executes some arguments.

@@ -89,6 +89,51 @@ const TABLE: &[Row] = &[
     ("Page<Bytes>", "scan scan_with sscan sscan_with"),
     ("Page<(Bytes, Bytes)>", "hscan"),
     ("Page<(Bytes, f64)>", "zscan"),
+    // Modules.
+    (
+        "()",
+        "json_merge json_mset ft_create ft_create_with ft_alter ft_alter_with ft_aliasadd ft_aliasdel ft_aliasupdate \
+         ft_dropindex ft_dropindex_with ft_config_set ft_cursor_del ft_synupdate ft_synupdate_with ts_create \
+         ts_create_with ts_alter ts_alter_with ts_createrule ts_createrule_with ts_deleterule bf_reserve \
+         bf_reserve_with bf_loadchunk cf_reserve cf_reserve_with cf_loadchunk cms_initbydim cms_initbyprob \
+         cms_merge cms_merge_with topk_reserve topk_reserve_with tdigest_add tdigest_create tdigest_create_with \
+         tdigest_merge tdigest_merge_with tdigest_reset",
+    ),
+    (
+        "bool",
+        "json_set json_set_with ft_sugdel bf_add bf_exists cf_add cf_addnx cf_del cf_exists vadd vadd_with \
+         vismember vrem vsetattr",
+    ),
+    (
+        "u64",
+        "json_clear json_clear_with json_del json_del_with json_forget json_forget_with ft_dictadd ft_dictdel \
+         ft_sugadd ft_sugadd_with ft_suglen ts_del bf_card cf_count vcard vdim",
+    ),
+    ("i64", "ts_add ts_add_with ts_incrby ts_incrby_with ts_decrby ts_decrby_with"),
+    ("f64", "tdigest_min tdigest_max tdigest_trimmed_mean"),
+    ("Option<Bytes>", "json_get json_get_with vgetattr vrandmember"),
+    ("String", "ft_explain ft_explain_with"),
+    ("Vec<String>", "ft_list ft_explaincli ft_explaincli_with"),
+    (
+        "Vec<Bytes>",
+        "ft_dictdump ft_tagvals ft_sugget ts_queryindex topk_list vsim vrange vrange_with vrandmember_with",
+    ),
+    ("Vec<Option<Bytes>>", "json_mget topk_add topk_incrby"),
+    ("Vec<bool>", "bf_insert bf_insert_with bf_madd bf_mexists cf_mexists topk_query"),
+    ("Vec<u64>", "cms_incrby cms_query topk_count"),
+    (
+        "Vec<i64>",
+        "cf_insert cf_insert_with cf_insertnx cf_insertnx_with ts_madd tdigest_rank tdigest_revrank",
+    ),
+    ("Vec<f64>", "tdigest_byrank tdigest_byrevrank tdigest_cdf tdigest_quantile"),
+    ("Option<Vec<f64>>", "vemb"),
+    ("(i64, Bytes)", "bf_scandump cf_scandump"),
+    ("HashMap<Bytes, Vec<Bytes>>", "ft_syndump"),
+    ("SearchResults", "ft_search ft_search_with"),
+    ("Aggregated", "ft_aggregate"),
+    ("(Aggregated, i64)", "ft_cursor_read ft_cursor_read_with"),
+    ("Option<Sample>", "ts_get ts_get_with"),
+    ("Vec<Sample>", "ts_range ts_range_with ts_revrange ts_revrange_with"),
 ];
 
 /// The type of a function's reply; `None` if the caller chooses it.

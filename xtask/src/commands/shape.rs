@@ -1,8 +1,8 @@
 //! From a command's syntax to the functions that make it.
 
 use std::fmt::Write as _;
-use towline_spec::Command;
 use towline_spec::syntax::{Argument, ArgumentKind, arguments};
+use towline_spec::{Command, Group};
 
 /// Words of Rust that a name must not be.
 const KEYWORDS: &[&str] = &["move", "type", "where", "match", "ref"];
@@ -160,10 +160,15 @@ impl Method {
     /// Everything that a caller wants to know.
     pub(super) fn long_doc(&self) -> String {
         let Command { since, complexity, deprecated, .. } = self.command;
+        // Vector sets are Redis's own.
+        let whose = match self.command.group {
+            Group::Json | Group::Search | Group::TimeSeries | Group::Probabilistic => " of its module",
+            _ => "",
+        };
         let mut text = format!(
             "{}\n///\n{}",
             self.short_doc(),
-            wrapped(&format!("{}: {complexity}, since {since}.", self.line()))
+            wrapped(&format!("{}: {complexity}, since {since}{whose}.", self.line()))
         );
         if let Some(old) = deprecated {
             let _ = write!(
@@ -190,7 +195,8 @@ fn plural(name: &str) -> String {
 }
 
 fn identifier(name: &str) -> String {
-    let name = name.replace(['-', '/'], "_").to_ascii_lowercase();
+    // `ft._list` is `ft_list`.
+    let name = name.replace("._", "_").replace(['-', '/', '.'], "_").to_ascii_lowercase();
     if KEYWORDS.contains(&name.as_str()) { format!("{name}_") } else { name }
 }
 

@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 
 use towline_sansio::Instant;
 
+use super::doubt::Doubt;
 use super::flush::Write;
 use super::link::{LinkState, Loss};
 use crate::generation::Generation;
@@ -81,7 +82,7 @@ pub(super) struct Conn {
     /// Since when something has been in flight without a break.
     pub(super) flying_since: Option<Instant>,
     /// A fresh connection is to be asked, and nobody was told so yet.
-    pub(super) wants_opinion: bool,
+    pub(super) doubt: Option<Doubt>,
     /// A `MOVING` came before the connection was up: the server repeats what is under way.
     pub(super) heard_moving: bool,
 }
@@ -101,7 +102,7 @@ impl Conn {
             reauth: None,
             liveness: Liveness::new(now, liveness),
             flying_since: None,
-            wants_opinion: false,
+            doubt: None,
             heard_moving: false,
         }
     }

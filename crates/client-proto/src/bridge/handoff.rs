@@ -262,6 +262,9 @@ impl<W> Bridge<W> {
         let mut old = std::mem::replace(&mut self.conn, *successor);
         self.conn.role = Role::Serving;
         old.role = Role::Retiring;
+        // Changes of what was read on the old connection are announced there, as long as it stands.
+        self.tracking_ended();
+        self.tracking_began();
         let unsent = self.take_unsent(now, &mut old);
         for part in old.write.reset() {
             self.log.give_back(part);

@@ -60,6 +60,12 @@ impl<W> Bridge<W> {
         self.serving().peer.filter(|_| self.serving().is_up())
     }
 
+    /// The endpoint is none that commands go to any more: callers on this connection are told as if its server had announced its
+    /// end after `window`, and look for the next one wherever the configured address is by then.
+    pub fn leave(&mut self, now: Instant, window: Duration) {
+        self.note_leaving(now, &Moving { seq: None, window: Some(window), successor: None });
+    }
+
     /// Notes the announced end. Whoever waits for a reply is woken, to see it.
     pub(super) fn note_leaving(&mut self, now: Instant, moving: &Moving) {
         let is_here =

@@ -23,7 +23,7 @@ use crate::diagnosis::Trouble;
 use crate::error::{ErrorKind, LostCause, Stage};
 use crate::generation::Generation;
 use crate::handshake::{Credentials, Handshake, HandshakeConfig, HandshakeError, Progress, ReAuth, Ready};
-use crate::liveness::{Act, Liveness, LivenessConfig, Opinion};
+use crate::liveness::{Act, Liveness, LivenessConfig};
 use crate::policy::Outage;
 use crate::retry::{Decision, Failure};
 
@@ -194,7 +194,7 @@ impl<W> Bridge<W> {
     fn come_up(&mut self, now: Instant, info: Box<Ready>) {
         self.backoff.connected(now);
         self.conn.phase = Phase::Up { info: info.clone() };
-        self.conn.wants_opinion = false;
+        self.conn.doubt = None;
         self.conn.liveness = Liveness::new(now, self.liveness_config);
         self.conn.flying_since = None;
         self.learn_maintenance(now, &info);
@@ -220,6 +220,7 @@ impl<W> Bridge<W> {
             FlushOrder::FreshFirst => self.queue_old = self.queue.len(),
         }
         self.connect_subscriptions(now);
+        self.tracking_began();
         self.report.counters.connections += 1;
         self.report.trouble = None;
         self.report.event(Event::Connected {
@@ -285,6 +286,9 @@ impl<W> Bridge<W> {
             self.log.give_back(part);
         }
         let was_up = matches!(self.conn.phase, Phase::Up { .. });
+        if was_up {
+            self.tracking_ended();
+        }
         let was_planned = std::mem::take(&mut self.others.recycle_by).is_some();
         if was_planned {
             self.end_hold(now);
@@ -335,13 +339,14 @@ impl<W> Bridge<W> {
             }
         }
         self.note_down();
+        // Before what was sent after them.
+        self.resume_postponed(now);
         self.shed_after_loss();
         if self.is_closed {
             self.fail_waiting(now, &ErrorKind::Closed);
         } else if !self.policy.keep_on_loss(self.link.outage) {
             self.fail_waiting(now, &ErrorKind::Unavailable);
         }
-        self.resume_postponed(now);
         self.release();
         self.grant_room();
         self.promote_successor(now);
@@ -492,30 +497,11 @@ impl<W> Bridge<W> {
                     self.conn.write.push_urgent(PING, [Flight::Probe]);
                 }
                 Some(Act::Dead(cause)) => self.lose(now, cause),
-                Some(Act::AskElsewhere) => {
-                    self.report.counters.second_opinions += 1;
-                    self.conn.wants_opinion = true;
-                }
+                Some(Act::AskElsewhere) => self.doubt(),
                 None => {}
             },
             _ => {}
         }
-    }
-
-    /// Whether the owner should ask a fresh connection what it finds, and then say so by [`Bridge::second_opinion`]: the
-    /// generation that is in doubt. Said once for each silence.
-    pub fn poll_second_opinion(&mut self) -> Option<Generation> {
-        std::mem::take(&mut self.conn.wants_opinion).then_some(self.conn.generation)
-    }
-
-    /// What a fresh connection found about connection `generation`. The verdict falls with the next
-    /// [`Bridge::handle_timeout`]. Without a word it falls as if nobody had been asked.
-    pub fn second_opinion(&mut self, generation: Generation, opinion: Opinion) {
-        self.on_conn(generation, |bridge| {
-            if bridge.conn.is_up() {
-                bridge.conn.liveness.on_opinion(opinion);
-            }
-        });
     }
 
     pub(super) fn note_read(&mut self, now: Instant) {

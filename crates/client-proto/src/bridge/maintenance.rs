@@ -126,6 +126,7 @@ impl<W> Bridge<W> {
     /// asked each time.
     pub(super) fn present_handshake(&self, now: Instant) -> HandshakeConfig {
         let mut config = self.handshake_config.clone();
+        config.tracking = self.tracking();
         let is_known = self.moves.refused_at.is_some_and(|at| now.since(at) < ASK_AGAIN_AFTER);
         if is_known && config.maintenance.is_some_and(|request| !request.is_required) {
             config.maintenance = None;

@@ -494,7 +494,7 @@ impl<W> Bridge<W> {
         };
         match push {
             Ok(push) => {
-                if self.take_notification(now, &push) {
+                if self.take_notification(now, &push) || self.take_invalidation(&push) {
                     return None;
                 }
                 let generation = self.conn.generation;

@@ -278,6 +278,22 @@ counters! {
     notifications,
     /// Of these: told before, or too late to matter.
     notifications_stale,
+    /// Reads that the client's cache answered. The client fills in what its cache counts: a bridge has none.
+    cache_hits,
+    /// Reads that the client's cache sent to the server.
+    cache_misses,
+    /// Callers that waited for one of these reads which was under way already.
+    cache_coalesced,
+    /// Reads that went by the cache: no room, or nobody who announces changes.
+    cache_bypassed,
+    /// Entries that the server, or the application, said are over.
+    cache_invalidated,
+    /// Entries that made room for others.
+    cache_evicted,
+    /// Entries that ended with their connection, with their slot's owner, or with all keys.
+    cache_dropped,
+    /// Entries whose time was over.
+    cache_expired,
 }
 
 /// The state of a bridge at one moment.

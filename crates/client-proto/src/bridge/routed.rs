@@ -14,11 +14,16 @@
 //! * A server that refuses a command for now (`TRYAGAIN`, `CLUSTERDOWN`, ...) makes its slot wait: the refused command, then
 //!   those that were sent behind it and refused as well, then those that were not sent. Other slots do not notice.
 //!
+//! The order in which commands come back is not the order of their submission: a bridge that had the slot earlier may be the
+//! last to give up what it has, because a writer still had the bytes. So every command has a **number**, which it keeps on its
+//! way, and what waits for a slot waits by number. A bridge counts on from the last number of every bridge that it gets a slot
+//! from ([`Bridge::open_slot`]); so the numbers of one slot's commands ascend, whichever bridges they were submitted to.
+//!
 //! ```text
 //!              open_slots             unfence (the old owner has answered)
 //!   Closed ----------------> Held --------------------------------------> Open
 //!      ^                      ^  |                                          |
-//!      |     refused for now  |  | due, and what was sent has been answered |
+//!      |      refused for now |  | due, and what was sent has been answered |
 //!      |                      +--|------------------------------------------+
 //!      +------ close_slots ------+------------------------------------------+
 //! ```
@@ -27,9 +32,10 @@
 //! between, has overtaken that command: nobody can call it back.
 
 mod gather;
+mod hold;
 mod stray;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use towline_cluster::{SLOT_COUNT, Slot};
@@ -39,7 +45,9 @@ use super::{Bridge, Flush, Place, State, Submitted};
 use crate::command::{Encoder, Flags, Order};
 use crate::error::{Error, ErrorKind};
 use crate::maintenance::SlotsMoved;
+use crate::routing::ReadFrom;
 use crate::slab::Ticket;
+use hold::{Held, Hold};
 
 pub use stray::{Adopt, Stray, StrayReason};
 
@@ -57,9 +65,15 @@ struct Tag {
     waits: u8,
     /// `ASKING` goes before it.
     is_asking: bool,
+    /// Who may answer it. [`ReadFrom::Primary`] for all that is no read for replicas.
+    read: ReadFrom,
+    /// Its place in the order of submission among the commands of its slot. Without a slot, and for a read that replicas
+    /// may answer, there is no such order and this is 0.
+    number: u64,
 }
 
-const UNTAGGED: Tag = Tag { slot: NO_SLOT, redirects: 0, waits: 0, is_asking: false };
+const UNTAGGED: Tag =
+    Tag { slot: NO_SLOT, redirects: 0, waits: 0, is_asking: false, read: ReadFrom::Primary, number: 0 };
 
 /// A set of slots: 2 KiB, made when it is first needed.
 #[derive(Debug, Default)]
@@ -88,28 +102,6 @@ impl SlotSet {
     }
 }
 
-/// A command that waits for its slot, with a copy of its bytes.
-#[derive(Debug)]
-struct Held {
-    index: u32,
-    bytes: Vec<u8>,
-}
-
-/// A slot that waits.
-#[derive(Debug, Default)]
-struct Hold {
-    /// The server needs time.
-    due: Option<Instant>,
-    /// Fences that have not passed: this bridge's own, and those of bridges that had the slot before.
-    awaits: u32,
-    /// Were sent and came back.
-    returned: VecDeque<Held>,
-    /// Were not sent before the slot began to wait, here or at a bridge that had it before.
-    shed: VecDeque<Held>,
-    /// Were submitted since.
-    later: VecDeque<Held>,
-}
-
 /// What has to be answered before younger commands of a slot may be sent, here or elsewhere.
 #[derive(Debug)]
 struct Fence {
@@ -130,6 +122,8 @@ pub(super) struct Routed {
     closed: SlotSet,
     /// The endpoint is none of the cluster's any more: everything goes elsewhere.
     is_leaving: bool,
+    /// Everything is a read that others may answer as well: it never waits here, and never fences anything.
+    is_reader: bool,
     holds: BTreeMap<Slot, Hold>,
     /// When the first of them is due.
     due: Option<Instant>,
@@ -140,6 +134,9 @@ pub(super) struct Routed {
     gather_all: bool,
     /// Commands that the router has, or will have with the next news.
     away: Vec<Ticket>,
+    /// The last number of a command that was submitted here, or to a bridge that a slot came from. One a nanosecond would
+    /// last for five centuries.
+    last_number: u64,
     news: News,
 }
 
@@ -182,12 +179,14 @@ impl Routed {
             tags: Vec::new(),
             closed: SlotSet::default(),
             is_leaving: false,
+            is_reader: false,
             holds: BTreeMap::new(),
             due: None,
             fences: Vec::new(),
             gather: Vec::new(),
             gather_all: false,
             away: Vec::new(),
+            last_number: 0,
             news: News::default(),
         }
     }
@@ -196,12 +195,38 @@ impl Routed {
         self.tags.get(index as usize).copied().unwrap_or(UNTAGGED)
     }
 
+    /// A new command has this number, and nothing is known of its slot.
+    #[inline]
+    pub(super) fn untag(&mut self, index: u32) {
+        if let Some(tag) = self.tags.get_mut(index as usize) {
+            *tag = UNTAGGED;
+        }
+    }
+
     fn set_tag(&mut self, index: u32, tag: Tag) {
         let at = index as usize;
         if at >= self.tags.len() {
             self.tags.resize(at + 1, UNTAGGED);
         }
         self.tags[at] = tag;
+    }
+
+    /// The tag of a command that was submitted just now.
+    const fn number(&mut self, slot: Option<Slot>) -> Tag {
+        let Some(slot) = slot else { return UNTAGGED };
+        self.last_number += 1;
+        Tag { slot, number: self.last_number, ..UNTAGGED }
+    }
+
+    /// The slot's hold, and the unsent commands on it in the queue are to be taken out: a younger one must not be sent before
+    /// those that wait.
+    fn hold(&mut self, slot: Slot) -> &mut Hold {
+        let hold = self.holds.entry(slot).or_default();
+        if !hold.is_gathering {
+            hold.is_gathering = true;
+            self.gather.push((slot, true));
+        }
+        hold
     }
 
     fn trouble(&mut self, trouble: MapTrouble) {
@@ -228,6 +253,43 @@ impl<W> Bridge<W> {
         self
     }
 
+    /// Makes this the bridge for reads of one node of a cluster while it is a replica. To be called before anything else.
+    ///
+    /// It takes reads of any slot. What the node refuses, and what a lost connection leaves, goes back to the router at once.
+    #[must_use]
+    pub fn with_reads(self) -> Self {
+        let mut bridge = self.with_routing();
+        if let Some(routed) = &mut bridge.routed {
+            routed.is_reader = true;
+        }
+        bridge
+    }
+
+    /// Whether this is a bridge for reads.
+    pub(super) fn is_reader(&self) -> bool {
+        self.routed.as_ref().is_some_and(|routed| routed.is_reader)
+    }
+
+    /// [`Bridge::submit`] for a read on `slot` that replicas may answer, by `policy`. The bridge is one of
+    /// [`Bridge::with_reads`].
+    ///
+    /// # Errors
+    /// [`SubmitError::Elsewhere`]: nothing was taken, and the map says where to go.
+    pub fn submit_read(
+        &mut self,
+        now: Instant,
+        (slot, policy): (Slot, ReadFrom),
+        order: &Order,
+        waiter: Option<W>,
+        encode: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Submitted, SubmitError> {
+        let submitted = self.submit_routed(now, Some(slot), order, waiter, encode)?;
+        if let (Some(routed), Some(&index)) = (&mut self.routed, self.queue.back()) {
+            routed.set_tag(index, Tag { slot, read: policy, ..UNTAGGED });
+        }
+        Ok(submitted)
+    }
+
     /// [`Bridge::submit`] for a command on `slot`, or without keys.
     ///
     /// # Errors
@@ -252,7 +314,8 @@ impl<W> Bridge<W> {
         let mut submitted = self.accept(now, order, waiter, encode);
         let Some(&index) = self.queue.back() else { return Ok(submitted) };
         if let Some(routed) = &mut self.routed {
-            routed.set_tag(index, Tag { slot: slot.unwrap_or(NO_SLOT), ..UNTAGGED });
+            let tag = routed.number(slot);
+            routed.set_tag(index, tag);
         }
         if is_held && self.hold_back(index) {
             submitted.flush = Flush::Nobody;
@@ -270,8 +333,9 @@ impl<W> Bridge<W> {
             return false;
         }
         let Some(routed) = &mut self.routed else { return false };
-        let Some(hold) = routed.holds.get_mut(&routed.tag(index).slot) else { return false };
-        hold.later.push_back(Held { index, bytes });
+        let tag = routed.tag(index);
+        let Some(hold) = routed.holds.get_mut(&tag.slot) else { return false };
+        hold.keep(Held { index, number: tag.number, is_returned: false, bytes });
         self.queue.pop_back();
         if let Some(slot) = self.slots.at_mut(index) {
             slot.place = Place::Held;
@@ -280,31 +344,46 @@ impl<W> Bridge<W> {
     }
 
     /// The slot is this endpoint's from now on, but commands on it wait until so many fences have passed
-    /// ([`Bridge::unfence`]).
-    pub fn open_slot(&mut self, slot: Slot, awaits: u32) {
+    /// ([`Bridge::unfence`]). `last_number` is [`Bridge::last_number`] of the bridge that had it, or 0: what is submitted here
+    /// is younger.
+    pub fn open_slot(&mut self, slot: Slot, awaits: u32, last_number: u64) {
         let Some(routed) = &mut self.routed else { return };
         routed.closed.remove(slot);
+        routed.last_number = routed.last_number.max(last_number);
         if awaits > 0 {
-            routed.holds.entry(slot).or_default().awaits += awaits;
+            let is_new = !routed.holds.contains_key(&slot);
+            let hold = routed.holds.entry(slot).or_default();
+            hold.awaits += awaits;
+            hold.is_stream = is_new && awaits == 1;
         }
+    }
+
+    /// The highest number of the commands on slots of this bridge: those that were submitted here, and those from bridges
+    /// that had the slots before.
+    pub fn last_number(&self) -> u64 {
+        self.routed.as_ref().map_or(0, |routed| routed.last_number)
     }
 
     /// The slots are another endpoint's from now on. Gives up what was not sent, in order, and the fences that have passed
     /// already; the rest comes with [`Bridge::take_news`]. `awaits` is told of each slot how many fences the new owner has
-    /// to wait for: this bridge's, and those that the slot waited for here.
+    /// to wait for: this bridge's, and those of others that the slot waited for here.
     pub fn close_slots(&mut self, now: Instant, slots: &[Slot], mut awaits: impl FnMut(Slot, u32)) -> News {
         let Some(routed) = &mut self.routed else { return News::default() };
         for slot in slots {
             routed.closed.insert(*slot);
             awaits(*slot, 1 + routed.holds.get(slot).map_or(0, |hold| hold.awaits));
         }
-        // What waited for this bridge's own commands waits for them elsewhere.
+        // The new fences are for all that is in flight.
         let gone: BTreeSet<Slot> = slots.iter().copied().collect();
-        for fence in &mut routed.fences {
-            fence.is_local &= !gone.contains(&fence.slot);
-        }
-        let earlier = std::mem::take(&mut routed.news);
+        routed.fences.retain(|fence| !fence.is_local || !gone.contains(&fence.slot));
         self.raise_fences(slots, false);
+        self.give_up(now, slots)
+    }
+
+    /// Gives up what waits for these slots, and what can be taken out of the queue.
+    fn give_up(&mut self, now: Instant, slots: &[Slot]) -> News {
+        let Some(routed) = &mut self.routed else { return News::default() };
+        let earlier = std::mem::take(&mut routed.news);
         self.give_up_holds(slots);
         self.gather(now);
         let Some(routed) = &mut self.routed else { return News::default() };
@@ -324,10 +403,10 @@ impl<W> Bridge<W> {
         }
         routed.is_leaving = true;
         routed.gather_all = true;
+        // Only commands that a server has sent here wait still. No slot moves with them, so nobody waits for a fence.
+        routed.fences.retain(|fence| !fence.is_local);
         let held: Vec<Slot> = routed.holds.keys().copied().collect();
-        let mut news = self.close_slots(now, &held, |_, _| ());
-        // No slot was moved by this call: its fences are those of others.
-        news.passed.clear();
+        let mut news = self.give_up(now, &held);
         self.shed_delayed(&mut news);
         self.close(now);
         news
@@ -338,6 +417,13 @@ impl<W> Bridge<W> {
         let Some(routed) = &mut self.routed else { return };
         let Some(hold) = routed.holds.get_mut(&slot) else { return };
         hold.awaits = hold.awaits.saturating_sub(1);
+        self.pump_hold(now, slot);
+    }
+
+    /// A fence of this bridge's own has passed.
+    fn unfence_own(&mut self, now: Instant, slot: Slot) {
+        let Some(hold) = self.hold_of(slot) else { return };
+        hold.own = hold.own.saturating_sub(1);
         self.pump_hold(now, slot);
     }
 
@@ -368,6 +454,10 @@ impl<W> Bridge<W> {
     pub(super) fn note_down(&mut self) {
         if let Some(routed) = &mut self.routed {
             routed.trouble(MapTrouble::Down);
+        }
+        // A read need not wait here for the next dial.
+        if self.is_reader() {
+            self.shed_after_loss();
         }
     }
 
@@ -403,9 +493,7 @@ impl<W> Bridge<W> {
         let due = Instant::from_nanos((now + wait).nanos().div_ceil(tick).saturating_mul(tick));
         let routed = self.routed.as_mut()?;
         routed.due = Some(routed.due.map_or(due, |known| known.min(due)));
-        // What lies in the queue was submitted after whatever makes the slot wait.
-        routed.gather.push((slot, true));
-        let hold = routed.holds.entry(slot).or_default();
+        let hold = routed.hold(slot);
         hold.due = hold.due.max(Some(due));
         Some(hold)
     }
@@ -413,10 +501,9 @@ impl<W> Bridge<W> {
     /// A command that waits for its slot is given up by its caller.
     pub(super) fn abandon_held(&mut self, index: u32) {
         let Some(routed) = &mut self.routed else { return };
-        if let Some(hold) = routed.holds.get_mut(&routed.tag(index).slot) {
-            for list in [&mut hold.returned, &mut hold.shed, &mut hold.later] {
-                list.retain(|held| held.index != index);
-            }
+        let Tag { slot, number, .. } = routed.tag(index);
+        if let Some(hold) = routed.holds.get_mut(&slot) {
+            hold.waiting.remove(&(number, index));
         }
         if let Some(State::Pending(pending)) = self.slots.at(index).map(|slot| &slot.state) {
             self.unsent_bytes -= pending.len as usize;
@@ -428,24 +515,21 @@ impl<W> Bridge<W> {
     /// Whether commands wait for their slots, or are on their way to another bridge.
     pub(super) fn has_wanderers(&self) -> bool {
         let Some(routed) = &self.routed else { return false };
-        let is_empty =
-            |hold: &Hold| hold.returned.is_empty() && hold.shed.is_empty() && hold.later.is_empty();
-        !routed.away.is_empty() || !routed.holds.values().all(is_empty)
+        !routed.away.is_empty() || !routed.holds.values().all(|hold| hold.waiting.is_empty())
     }
 
     /// Commands that wait for their slots, for a look at their deadlines.
     pub(super) fn held_indices(&self) -> Vec<u32> {
         let Some(routed) = &self.routed else { return Vec::new() };
-        let lists = routed.holds.values().flat_map(|hold| [&hold.returned, &hold.shed, &hold.later]);
-        lists.flatten().map(|held| held.index).collect()
+        routed.holds.values().flat_map(|hold| hold.waiting.values()).map(|held| held.index).collect()
     }
 
     /// The bytes of a command that waits for its slot.
     pub(super) fn held_bytes(&self, index: u32) -> Option<&[u8]> {
         let routed = self.routed.as_ref()?;
-        let hold = routed.holds.get(&routed.tag(index).slot)?;
-        let mut held = hold.returned.iter().chain(&hold.shed).chain(&hold.later);
-        held.find(|held| held.index == index).map(|held| &*held.bytes)
+        let Tag { slot, number, .. } = routed.tag(index);
+        let held = routed.holds.get(&slot)?.waiting.get(&(number, index))?;
+        Some(&held.bytes)
     }
 
     /// Ends commands that wait for their slots.
@@ -460,22 +544,25 @@ impl<W> Bridge<W> {
         let ended: BTreeSet<u32> = ended.iter().map(|(index, _)| *index).collect();
         let Some(routed) = &mut self.routed else { return };
         for hold in routed.holds.values_mut() {
-            for list in [&mut hold.returned, &mut hold.shed, &mut hold.later] {
-                list.retain(|held| !ended.contains(&held.index));
-            }
+            hold.waiting.retain(|_, held| !ended.contains(&held.index));
         }
     }
 
-    /// After a loss: what is in the queue and belongs to slots that are elsewhere follows them, and what any endpoint may
-    /// serve goes to another one.
+    /// After a loss: what is in the queue and belongs to slots that are elsewhere follows them, what any endpoint may serve
+    /// goes to another one, and what belongs to slots that wait waits with the rest.
     pub(super) fn shed_after_loss(&mut self) {
         let Some(routed) = &mut self.routed else { return };
+        let waiting: Vec<Slot> = routed.holds.keys().copied().collect();
+        waiting.into_iter().for_each(|slot| {
+            routed.hold(slot);
+        });
         let is_leaving = routed.is_leaving;
+        let is_reader = routed.is_reader;
         // Taken out for the look, which needs the rest of the bridge.
         let closed = std::mem::take(&mut routed.closed);
         let held = self.extract(|tag, flags| match tag.slot {
-            NO_SLOT => !flags.contains(Flags::PINNED),
-            slot => is_leaving || closed.contains(slot),
+            NO_SLOT => !is_reader && !flags.contains(Flags::PINNED),
+            slot => is_leaving || is_reader || closed.contains(slot),
         });
         if let Some(routed) = &mut self.routed {
             routed.closed = closed;

@@ -103,6 +103,10 @@ impl<W> Bridge<W> {
             deadline,
             state: State::Pending(Pending { end, waiter, len, replies: order.replies.max(1) }),
         });
+        if let Some(routed) = &mut self.routed {
+            // Its number may have been that of a command with a slot.
+            routed.untag(ticket.index());
+        }
         self.queue.push_back(ticket.index());
         self.unsent_bytes += len as usize;
         self.report.counters.submitted += 1;

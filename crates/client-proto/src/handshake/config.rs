@@ -19,6 +19,9 @@ pub struct HandshakeConfig {
     /// Whether a replica of a cluster shall answer reads itself (`READONLY`). Default: no. A server without
     /// cluster mode refuses the command, which is recorded and does no harm.
     pub is_read_only: bool,
+    /// Whether the server must be a primary (`ROLE`). Default: no. A replica, or a sentinel, ends the attempt; a server whose
+    /// role the user may not know does not.
+    pub is_primary_required: bool,
     /// The connection's name in `CLIENT LIST`. Default: none. A name that the server refuses is recorded only.
     pub client_name: Option<Box<str>>,
     /// The library's name in `CLIENT LIST`. Default `towline`. Servers before 7.2 refuse it, which is ignored.
@@ -27,6 +30,8 @@ pub struct HandshakeConfig {
     pub library_version: Option<Box<str>>,
     /// Whether to ask for notifications of maintenance, and how. Default: not.
     pub maintenance: Option<MaintenanceRequest>,
+    /// Whether the server is to announce changes of what this connection reads, and how. Default: not.
+    pub tracking: Option<Tracking>,
     /// Further commands, sent in this order before the tracer. At most 65536 of them are sent.
     pub extra: Vec<ExtraCommand>,
     /// How long the replies may take in total. Default 5 s: longer than a server takes to fork or to load a small
@@ -42,10 +47,12 @@ impl Default for HandshakeConfig {
             credentials: None,
             database: 0,
             is_read_only: false,
+            is_primary_required: false,
             client_name: None,
             library_name: Some("towline".into()),
             library_version: Some(env!("CARGO_PKG_VERSION").into()),
             maintenance: None,
+            tracking: None,
             extra: Vec::new(),
             timeout: Duration::from_secs(5),
         }
@@ -82,6 +89,32 @@ pub struct MaintenanceRequest {
     pub moving_endpoint_type: Option<&'static str>,
     /// Whether a refusal ends the attempt. Otherwise it is recorded only.
     pub is_required: bool,
+}
+
+/// Which changes the server announces (`CLIENT TRACKING ON`). Needs RESP3; a refusal is recorded only. See
+/// <https://redis.io/docs/latest/develop/reference/client-side-caching/>.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tracking {
+    /// Those of keys that this connection reads by commands which follow `CLIENT CACHING YES` (`OPTIN`).
+    OptIn,
+    /// Those of all keys that begin with one of these prefixes, whoever reads them (`BCAST`). None: all keys.
+    Broadcast(Vec<Bytes>),
+}
+
+impl Tracking {
+    /// The command.
+    pub(super) fn command(&self) -> Vec<&[u8]> {
+        let mut args: Vec<&[u8]> = vec![b"CLIENT", b"TRACKING", b"ON"];
+        match self {
+            Self::OptIn => args.push(b"OPTIN"),
+            Self::Broadcast(prefixes) => {
+                args.push(b"BCAST");
+                args.extend(prefixes.iter().flat_map(|prefix| [b"PREFIX", &prefix[..]]));
+            }
+        }
+        args
+    }
 }
 
 /// A user and a password. The password is never in debug output.

@@ -17,6 +17,8 @@ pub enum Step {
     Select,
     /// `READONLY`: reads from a replica of a cluster.
     ReadOnly,
+    /// `ROLE`: primary or replica.
+    Role,
     /// `CLIENT SETNAME`: the connection's name.
     SetName,
     /// `CLIENT SETINFO`: the library's name or version.
@@ -25,6 +27,8 @@ pub enum Step {
     ClientId,
     /// `CLIENT MAINT_NOTIFICATIONS`: notifications of maintenance.
     Maintenance,
+    /// `CLIENT TRACKING`: announcements of changes.
+    Tracking,
     /// A further command of the configuration, by its place there.
     Extra(u16),
     /// The command that proves that replies line up.
@@ -38,10 +42,12 @@ impl fmt::Display for Step {
             Self::Hello => "HELLO",
             Self::Select => "SELECT",
             Self::ReadOnly => "READONLY",
+            Self::Role => "ROLE",
             Self::SetName => "CLIENT SETNAME",
             Self::SetInfo => "CLIENT SETINFO",
             Self::ClientId => "CLIENT ID",
             Self::Maintenance => "CLIENT MAINT_NOTIFICATIONS",
+            Self::Tracking => "CLIENT TRACKING",
             Self::Extra(index) => return write!(f, "extra command {index}"),
             Self::Tracer => "the tracer",
         })
@@ -84,6 +90,13 @@ pub enum HandshakeError {
     /// or its cluster. Retryable.
     #[error("the server does not serve yet: {0}")]
     Busy(ServerError),
+    /// The server is not the primary that it was said to be: it was one, or will be one in a moment. Retryable, most likely
+    /// elsewhere.
+    #[error("the server is no primary but says `{role}`")]
+    NotPrimary {
+        /// What it calls itself: `slave`, `replica`, `sentinel`.
+        role: Box<str>,
+    },
     /// The server has as many clients as it may. Retryable.
     #[error("the server has too many clients: {0}")]
     TooManyClients(ServerError),
@@ -119,7 +132,12 @@ impl HandshakeError {
     pub const fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Busy(_) | Self::TooManyClients(_) | Self::Desync | Self::Timeout { .. } | Self::Lost { .. }
+            Self::Busy(_)
+                | Self::NotPrimary { .. }
+                | Self::TooManyClients(_)
+                | Self::Desync
+                | Self::Timeout { .. }
+                | Self::Lost { .. }
         )
     }
 

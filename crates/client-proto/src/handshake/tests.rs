@@ -119,6 +119,35 @@ fn a_modern_server_ends_in_resp3() {
 }
 
 #[test]
+fn a_server_that_must_be_a_primary_is_asked_what_it_is() {
+    let config = HandshakeConfig { is_primary_required: true, ..HandshakeConfig::default() };
+    let (_, batch) = start(&config);
+    assert!(batch.contains("ROLE"), "{batch}");
+    let master = "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n";
+    let slave = "*5\r\n$5\r\nslave\r\n$9\r\n127.0.0.1\r\n:6379\r\n$9\r\nconnected\r\n:14\r\n";
+    let sentinel = "*2\r\n$8\r\nsentinel\r\n*0\r\n";
+    let hidden = "-NOPERM this user has no permissions to run the 'role' command\r\n";
+    let replies = |hello: &str, role: &str| format!("{hello}{role}+OK\r\n+OK\r\n:4\r\n{TRACE}");
+    let refused = |hello: &str, role: &str| match failure(&config, &replies(hello, role)).1 {
+        HandshakeError::NotPrimary { role } => role.into_string(),
+        other => panic!("{other}"),
+    };
+    assert_eq!(ready(&config, &replies(HELLO_3, master)).server.role.as_deref(), Some("master"));
+    assert_eq!(refused(HELLO_3, slave), "slave");
+    assert_eq!(refused(HELLO_3, sentinel), "sentinel");
+    // Who may not ask goes by what HELLO told, or hopes.
+    ready(&config, &replies(HELLO_3, hidden));
+    let replica = HELLO_3.replace("$6\r\nmaster", "$7\r\nreplica");
+    assert_eq!(refused(&replica, hidden), "replica");
+    ready(&config, &replies("-ERR unknown command\r\n", hidden));
+    assert!(failure(&config, &replies(HELLO_3, slave)).1.is_retryable());
+    assert!(matches!(failure(&config, &replies(HELLO_3, ":1\r\n")).1, HandshakeError::Desync));
+    // Nobody else asks.
+    assert!(!start(&HandshakeConfig::default()).1.contains("ROLE"));
+    ready(&HandshakeConfig::default(), &format!("{replica}+OK\r\n+OK\r\n:4\r\n{TRACE}"));
+}
+
+#[test]
 fn an_old_server_ends_in_resp2_unless_resp3_is_a_must() {
     let replies = format!(
         "-ERR unknown command `HELLO`, with args beginning with: `3`, \r\n-ERR Unknown subcommand\r\n-ERR Unknown \

@@ -57,8 +57,13 @@ fn play(config: LivenessConfig, events: &[(u64, Event)], pauses: &[(u64, u64)], 
     acts
 }
 
+/// Nobody else is asked.
+fn alone() -> LivenessConfig {
+    LivenessConfig { held_max: None, ..LivenessConfig::default() }
+}
+
 fn with_second_opinion() -> LivenessConfig {
-    LivenessConfig { second_opinion: Some(SecondOpinion::default()), ..LivenessConfig::default() }
+    LivenessConfig { second_opinion: Some(SecondOpinion::default()), ..alone() }
 }
 
 #[test]
@@ -117,13 +122,13 @@ fn silence_and_progress_in_virtual_time() {
         ),
     ];
     for (name, events, end, acts) in cases {
-        assert_eq!(play(LivenessConfig::default(), events, &[], *end), *acts, "{name}");
+        assert_eq!(play(alone(), events, &[], *end), *acts, "{name}");
     }
 }
 
 #[test]
 fn with_the_defaults_a_silent_peer_is_known_in_under_two_seconds_and_a_busy_one_is_spared() {
-    let config = LivenessConfig::default();
+    let config = alone();
     assert!(config.silence_max + config.confirm < Duration::from_secs(2));
     assert!(config.silence_max > Duration::from_millis(1500));
 }
@@ -132,27 +137,27 @@ fn with_the_defaults_a_silent_peer_is_known_in_under_two_seconds_and_a_busy_one_
 fn a_starved_process_reads_before_it_judges() {
     // The reply came at 200; nothing ran from 100 to 4000; the driver reads at 4000.
     let events = [(0, Oldest(0)), (200, Answered)];
-    assert_eq!(play(LivenessConfig::default(), &events, &[(100, 4000)], 6000), []);
+    assert_eq!(play(alone(), &events, &[(100, 4000)], 6000), []);
     // The same, but the reactor reports the socket only a little after the timer.
     let events = [(0, Oldest(0)), (4300, Answered)];
-    assert_eq!(play(LivenessConfig::default(), &events, &[(100, 4000)], 6000), []);
+    assert_eq!(play(alone(), &events, &[(100, 4000)], 6000), []);
 }
 
 #[test]
 fn a_starved_process_finds_a_dead_peer_all_the_same() {
     let events = [(0, Oldest(0))];
-    let acts = play(LivenessConfig::default(), &events, &[(100, 4000)], 6000);
+    let acts = play(alone(), &events, &[(100, 4000)], 6000);
     assert_eq!(acts, [(4500, DEAD)], "the grace has passed");
     // The process runs for one millisecond in 800, for ever.
     let pauses: Vec<(u64, u64)> = (0..100).map(|n| (n * 800 + 1, n * 800 + 800)).collect();
-    let acts = play(LivenessConfig::default(), &events, &pauses, 60_000);
+    let acts = play(alone(), &events, &pauses, 60_000);
     assert!(matches!(acts[..], [(2400..=8000, DEAD)]), "{acts:?}");
 }
 
 #[test]
 fn lateness_within_the_slack_is_no_excuse() {
     let events = [(0, Oldest(0))];
-    let acts = play(LivenessConfig::default(), &events, &[(1700, 1800)], 6000);
+    let acts = play(alone(), &events, &[(1700, 1800)], 6000);
     assert_eq!(acts, [(1850, DEAD)]);
 }
 
@@ -167,6 +172,31 @@ fn a_second_opinion_tells_busy_from_gone() {
     let late =
         play(with_second_opinion(), &[(0, Oldest(0)), (1790, Event::Opinion(Opinion::Busy))], &[], 20_000);
     assert_eq!(late, [asked, (10_050, DEAD)], "an answer in the last moment still counts");
+}
+
+#[test]
+fn a_peer_that_holds_back_writes_has_more_time() {
+    let asked = (1000, Act::AskElsewhere);
+    let told = |opinion| {
+        let events = [(0, Oldest(0)), (1300, Event::Opinion(opinion))];
+        play(LivenessConfig::default(), &events, &[], 20_000)
+    };
+    assert_eq!(told(Opinion::Holds), [asked, (10_050, DEAD)]);
+    // Somebody who was asked about writes has said nothing else; without a word it ends as ever.
+    assert_eq!(play(LivenessConfig::default(), &[(0, Oldest(0))], &[], 20_000), [asked, (1800, DEAD)]);
+    let late = [(0, Oldest(0)), (1790, Event::Opinion(Opinion::Holds))];
+    assert_eq!(play(LivenessConfig::default(), &late, &[], 20_000), [asked, (10_050, DEAD)]);
+    // The time to ask follows the patience, so that there is time for an answer.
+    let brief = LivenessConfig { silence_max: Duration::from_millis(700), ..LivenessConfig::default() };
+    assert_eq!(brief.opinion_time(), Duration::from_millis(300));
+    assert_eq!(play(brief, &[(0, Oldest(0))], &[], 5000), [(400, Act::AskElsewhere), (750, DEAD)]);
+    // It counts for one silence only.
+    let again =
+        [(0, Oldest(0)), (1300, Event::Opinion(Opinion::Holds)), (4000, Answered), (4001, Oldest(4001))];
+    assert_eq!(
+        play(LivenessConfig::default(), &again, &[], 20_000),
+        [asked, (5001, Act::AskElsewhere), (5801, DEAD)]
+    );
 }
 
 #[test]
@@ -186,14 +216,14 @@ fn a_second_opinion_counts_for_one_silence_only() {
 
 #[test]
 fn pings_can_be_switched_off() {
-    let config = LivenessConfig { idle_ping_after: None, ..LivenessConfig::default() };
+    let config = LivenessConfig { idle_ping_after: None, ..alone() };
     assert_eq!(play(config, &[], &[], 60_000), []);
     assert_eq!(Liveness::new(Instant::ZERO, config).poll_timeout(), None);
 }
 
 #[test]
 fn the_verdict_is_said_once() {
-    let mut watch = Liveness::new(Instant::ZERO, LivenessConfig::default());
+    let mut watch = Liveness::new(Instant::ZERO, alone());
     watch.in_flight(Some(Instant::ZERO));
     assert_eq!(watch.poll(at(1750)), None);
     assert_eq!(watch.poll(at(1800)), Some(DEAD));

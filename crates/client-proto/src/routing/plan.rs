@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use towline_cluster::{Slot, key_slot};
-use towline_spec::{ArgList, Command, CommandId, for_each_key, id, resolve};
+use towline_spec::{ArgList, Command, CommandId, for_each_key, id, resolve_any};
 
 /// Where a command goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ const RANDOMKEY: CommandId = id("randomkey");
 ///
 /// A command that is not in the table is taken to have its key behind its name.
 pub fn plan<A: ArgList + ?Sized>(args: &A, may_split: bool) -> Plan {
-    let Ok(command) = resolve(args) else {
+    let Some(command) = resolve_any(args) else {
         return if args.len() > 1 { Plan::Slot(key_slot(args.arg(1))) } else { Plan::Anywhere };
     };
     let mut first = None;
@@ -205,6 +205,11 @@ mod tests {
             ("PING", "Primaries AllSucceeded"),
             ("TIME", "anywhere"),
             ("SCAN 0", "refused"),
+            ("JSON.DEBUG MEMORY foo", "12182"),
+            ("JSON.MGET {a}1 {a}2 $", "15495"),
+            ("VSIM foo ELE e", "12182"),
+            ("FT.SEARCH foo bar", "anywhere"),
+            ("TS.MGET FILTER foo=bar", "anywhere"),
             ("MODULE.DO foo bar", "12182"),
             ("MODULE.DO", "anywhere"),
             ("GET", "anywhere"),

@@ -22,7 +22,7 @@ pub struct RefreshConfig {
     pub redirected_jitter: Duration,
     /// The same when something cannot be reached or served. Default 20 ms.
     pub urgent_jitter: Duration,
-    /// The map is asked for after this time in any case; `Duration::MAX`: never. Default 60 s: a node that was added
+    /// The map is asked for after this time in any case, and not more often than `pause_min`; `Duration::MAX`: never. Default 60 s: a node that was added
     /// without slots, or a replica that has gone, is noticed within a minute.
     pub interval: Duration,
 }
@@ -65,12 +65,14 @@ pub struct Refresh {
     begun_at: Option<Instant>,
     finished_at: Instant,
     begun: u64,
+    /// A refresh is due at this time in any case.
+    early: Option<Instant>,
 }
 
 impl Refresh {
     /// No refresh is due; [`Refresh::request`] asks for the first.
     pub const fn new(now: Instant, config: RefreshConfig) -> Self {
-        Self { config, state: State::Idle, begun_at: None, finished_at: now, begun: 0 }
+        Self { config, state: State::Idle, begun_at: None, finished_at: now, begun: 0, early: None }
     }
 
     /// How many refreshes were begun.
@@ -109,13 +111,22 @@ impl Refresh {
     pub fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
             State::Due(at) => Some(at.min(self.periodic())),
-            State::Idle if self.config.interval < Duration::MAX => Some(self.periodic()),
+            State::Idle if self.config.interval < Duration::MAX || self.early.is_some() => {
+                Some(self.periodic())
+            }
             State::Idle | State::Running { .. } => None,
         }
     }
 
     fn periodic(&self) -> Instant {
-        self.finished_at + self.config.interval
+        let at = self.finished_at + self.config.interval.max(self.config.pause_min);
+        self.early.map_or(at, |early| early.min(at))
+    }
+
+    /// The next refresh is due at this time at the latest, but not before the pause is over.
+    pub fn no_later_than(&mut self, at: Instant) {
+        let at = self.begun_at.map_or(at, |begun| at.max(begun + self.config.pause_min));
+        self.early = Some(self.early.map_or(at, |early| early.min(at)));
     }
 
     /// Whether to begin now. Followed by [`Refresh::finished`].
@@ -123,6 +134,7 @@ impl Refresh {
         let is_due = self.poll_timeout().is_some_and(|at| at <= now);
         if is_due {
             self.state = State::Running { again: None };
+            self.early = None;
             self.begun_at = Some(now);
             self.begun += 1;
         }
@@ -196,6 +208,17 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_of_nothing_keeps_the_pause() {
+        let mut prng = Prng::new(1);
+        let config = RefreshConfig { interval: Duration::ZERO, ..RefreshConfig::default() };
+        let mut refresh = Refresh::new(at(0), config);
+        refresh.request(at(0), RefreshCause::Urgent, &mut prng);
+        assert!(refresh.poll_begin(at(0)));
+        refresh.finished(at(5), true, &mut prng);
+        assert_eq!(refresh.poll_timeout(), Some(at(1005)));
+    }
+
+    #[test]
     fn urgent_reasons_do_not_wait_behind_redirects() {
         let mut prng = Prng::new(7);
         let mut refresh = Refresh::new(at(0), RefreshConfig::default());
@@ -205,6 +228,25 @@ mod tests {
         refresh.request(at(2000), RefreshCause::Redirected, &mut prng);
         refresh.request(at(2000), RefreshCause::Urgent, &mut prng);
         assert!(refresh.poll_timeout().unwrap() <= at(2020));
+    }
+
+    #[test]
+    fn a_refresh_may_be_due_early() {
+        let mut prng = Prng::new(7);
+        let config = RefreshConfig { interval: Duration::MAX, ..RefreshConfig::default() };
+        let mut refresh = Refresh::new(at(0), config);
+        refresh.request(at(0), RefreshCause::Urgent, &mut prng);
+        assert!(refresh.poll_begin(at(0)));
+        refresh.finished(at(10), true, &mut prng);
+        assert_eq!(refresh.poll_timeout(), None);
+        refresh.no_later_than(at(5010));
+        refresh.no_later_than(at(9000));
+        assert_eq!(refresh.poll_timeout(), Some(at(5010)));
+        assert!(refresh.poll_begin(at(5010)));
+        refresh.finished(at(5020), true, &mut prng);
+        assert_eq!(refresh.poll_timeout(), None, "once");
+        refresh.no_later_than(at(5030));
+        assert_eq!(refresh.poll_timeout(), Some(at(6010)), "the pause is kept");
     }
 
     proptest! {
@@ -219,6 +261,9 @@ mod tests {
                 now += pause;
                 let cause = if is_urgent { RefreshCause::Urgent } else { RefreshCause::Redirected };
                 refresh.request(at(now), cause, &mut prng);
+                if is_urgent && pause % 7 == 0 {
+                    refresh.no_later_than(at(now));
+                }
                 if refresh.poll_begin(at(now)) {
                     prop_assert!(last.is_none_or(|last| now - last >= 1000));
                     last = Some(now);

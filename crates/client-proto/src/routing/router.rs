@@ -17,11 +17,20 @@ use std::time::Duration;
 use towline_cluster::{Address, Health, NodeInfo, Role, Slot, SlotMap, SlotRange, Topology, View, agree};
 use towline_sansio::{Instant, Prng};
 
+use super::lanes::Lanes;
 use super::refresh::{Refresh, RefreshConfig};
 use crate::maintenance::SlotsMoved;
 
 /// So long a redirect is believed more than a view. Gossip needs a second or two to reach everybody.
 pub const PATCH_TRUST: Duration = Duration::from_secs(3);
+
+/// The map is asked for again after this time while it has replicas that load or were given up, and somebody reads from
+/// replicas: one that comes back serves again within seconds, and one that never does costs little.
+pub const UNFIT_TIME: Duration = Duration::from_secs(5);
+
+/// After a change the map is asked for again after each of these times in turn: nodes learn of it one after the other, and that
+/// a node has changed sides is known last.
+const SETTLE_TIMES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(5)];
 
 /// Most endpoints that redirects may bring in beside those of views. A cluster whose nodes all change addresses at once is
 /// found again by its views.
@@ -30,6 +39,29 @@ const UNSEEN_MAX: usize = 1024;
 /// An endpoint's number, which no other endpoint of the client ever has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EndpointId(u64);
+
+/// Set in the number of the connection that a node has for reads as a replica.
+const READER: u64 = 1 << 63;
+
+impl EndpointId {
+    /// The connection for reads of this node while it is a replica, which has a bridge of its own
+    /// ([`crate::Bridge::with_reads`]): what is said on it (`READONLY`) must not hold for commands to a primary.
+    #[must_use]
+    pub const fn reader(self) -> Self {
+        Self(self.0 | READER)
+    }
+
+    /// Whether it is a connection for reads.
+    pub const fn is_reader(self) -> bool {
+        self.0 & READER != 0
+    }
+
+    /// The node itself.
+    #[must_use]
+    pub const fn node(self) -> Self {
+        Self(self.0 & !READER)
+    }
+}
 
 /// One node that the client may talk to.
 #[derive(Debug, Clone)]
@@ -46,12 +78,18 @@ pub struct Endpoint {
     is_seen: bool,
 }
 
-/// Times of a [`Router`].
+/// What a [`Router`] can be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RouterConfig {
     /// When the map is asked for.
     pub refresh: RefreshConfig,
+    /// Whether a node whose role changes is another endpoint. Default: no, a cluster's nodes keep their connections and say
+    /// themselves what they serve. Yes where nothing but the role says so: the connections to a primary that has become a
+    /// replica end, as far as the client is concerned.
+    pub is_role_identity: bool,
+    /// How many connections each endpoint has.
+    pub lanes: Lanes,
 }
 
 /// What a change of the map means for the bridges. To be done in the order of the fields.
@@ -84,8 +122,12 @@ pub struct Router {
     /// Slots that redirects have moved, and when.
     patched: BTreeMap<Slot, Instant>,
     refresh: Refresh,
+    is_role_identity: bool,
+    lanes: Lanes,
     prng: Prng,
     has_map: bool,
+    /// How often it was asked for again since the last change.
+    looks: usize,
 }
 
 impl Router {
@@ -97,8 +139,11 @@ impl Router {
             next_id: 0,
             patched: BTreeMap::new(),
             refresh: Refresh::new(now, config.refresh),
+            is_role_identity: config.is_role_identity,
+            lanes: config.lanes,
             prng: Prng::new(seed),
             has_map: false,
+            looks: 0,
         };
         router.request_refresh(now, super::RefreshCause::Urgent);
         router
@@ -107,6 +152,11 @@ impl Router {
     /// Whether a view was ever taken.
     pub const fn has_map(&self) -> bool {
         self.has_map
+    }
+
+    /// How many connections each endpoint has.
+    pub const fn lanes(&self) -> Lanes {
+        self.lanes
     }
 
     /// The owner of each slot, by seat.
@@ -139,6 +189,17 @@ impl Router {
         self.refresh.request(now, cause, &mut self.prng);
     }
 
+    /// Asks for the map again after [`UNFIT_TIME`] if it has replicas that are not fit for reads: for a client that reads from
+    /// replicas. To be called after [`Router::refreshed`].
+    pub fn look_after_replicas(&mut self, now: Instant) {
+        let is_unfit = |endpoint: &Endpoint| {
+            endpoint.info.role == Role::Replica && endpoint.info.health != Health::Online
+        };
+        if self.endpoints().any(is_unfit) {
+            self.refresh.no_later_than(now + UNFIT_TIME);
+        }
+    }
+
     /// When the next refresh is due.
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.refresh.poll_timeout()
@@ -157,9 +218,21 @@ impl Router {
     /// A refresh has ended with these views; none if nobody had one.
     pub fn refreshed(&mut self, now: Instant, views: &[View]) -> Change {
         self.refresh.finished(now, !views.is_empty(), &mut self.prng);
-        let Some(topology) = agree(views) else { return Change::default() };
+        let change = agree(views).map_or_else(Change::default, |topology| self.told(now, &topology));
+        if !change.is_empty() {
+            self.looks = 0;
+        }
+        if let Some(after) = SETTLE_TIMES.get(self.looks) {
+            self.looks += 1;
+            self.refresh.no_later_than(now + *after);
+        }
+        change
+    }
+
+    /// Somebody who knows has said this without being asked.
+    pub fn told(&mut self, now: Instant, topology: &Topology) -> Change {
         self.has_map = true;
-        self.take(now, &topology)
+        self.take(now, topology)
     }
 
     fn take(&mut self, now: Instant, topology: &Topology) -> Change {
@@ -193,10 +266,12 @@ impl Router {
     /// The seat of a node that a view names; `None` if nobody knows where it is.
     fn seat_of(&mut self, now: Instant, node: &NodeInfo, change: &mut Change) -> Option<usize> {
         let address = node.address.as_ref()?;
-        let named = |endpoint: &Endpoint| endpoint.address == *address;
+        let fits = |endpoint: &Endpoint| !self.is_role_identity || endpoint.info.role == node.role;
+        let named = |endpoint: &Endpoint| endpoint.address == *address && fits(endpoint);
         // Whoever is dialled at another name of the same node stays: its connection is as good.
         let same = |endpoint: &Endpoint| {
-            node.is_at(&endpoint.address) && (endpoint.info.id.is_none() || endpoint.info.id == node.id)
+            let is_it = endpoint.info.id.is_none() || endpoint.info.id == node.id;
+            node.is_at(&endpoint.address) && is_it && fits(endpoint)
         };
         let find = |is_it: &dyn Fn(&Endpoint) -> bool| {
             self.seats.iter().position(|seat| seat.as_ref().is_some_and(is_it))
@@ -306,6 +381,43 @@ impl Router {
             self.move_slots(std::iter::once((slot, seat)), &mut change);
         }
         (self.owner(slot).map(|owner| owner.id), change)
+    }
+
+    /// Replica `heir` has taken the place of `lost`, as it says itself: it has all slots now that the map gives to `lost`. What
+    /// the next views say is behind that, as it is behind a redirect.
+    pub fn succeeded(&mut self, now: Instant, lost: EndpointId, heir: EndpointId) -> Change {
+        let mut change = Change::default();
+        let seat =
+            |id: EndpointId| self.seats.iter().position(|seat| seat.as_ref().is_some_and(|it| it.id == id));
+        let (Some(from), Some(to)) = (seat(lost), seat(heir)) else { return change };
+        if let Some(endpoint) = &mut self.seats[to] {
+            endpoint.info.role = Role::Primary;
+            endpoint.info.primary = None;
+        }
+        let ranges = self.slots.ranges().filter(|(_, owner)| *owner == from);
+        let slots: Vec<Slot> = ranges.flat_map(|(range, _)| range.slots()).collect();
+        self.patched.extend(slots.iter().map(|slot| (*slot, now)));
+        self.move_slots(slots.into_iter().map(|slot| (slot, to)), &mut change);
+        change.has_news = true;
+        self.request_refresh(now, super::RefreshCause::Redirected);
+        change
+    }
+
+    /// The usable replicas of an endpoint that has slots; nothing if it has none.
+    pub fn heirs_of(&self, id: EndpointId) -> Vec<EndpointId> {
+        let Some(seat) = self.seats.iter().position(|seat| seat.as_ref().is_some_and(|it| it.id == id))
+        else {
+            return Vec::new();
+        };
+        if !self.slots.ranges().any(|(_, owner)| owner == seat) {
+            return Vec::new();
+        }
+        let follows = |endpoint: &&Endpoint| {
+            endpoint.info.role == Role::Replica
+                && endpoint.info.health != Health::Failed
+                && endpoint.info.primary == Some(seat)
+        };
+        self.endpoints().filter(follows).map(|endpoint| endpoint.id).collect()
     }
 
     /// An announcement that slots have moved.

@@ -4,5 +4,7 @@
 //! and then looks at every command's fate and at the order in which commands ran.
 
 mod cases;
+mod lanes;
 mod random;
+mod reads;
 mod world;

@@ -5,16 +5,22 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll, ready};
 
-use towline_client_proto::{Encoder, Error, ErrorKind, Order, Reply, RoomTicket, Sent, SubmitError, Ticket};
+use towline_client_proto::routing::ReadFrom;
+use towline_client_proto::{
+    Encoder, Error, ErrorKind, Order, Polled, Reply, RoomTicket, Sent, SubmitError, Submitted, Ticket,
+};
 use towline_cluster::Slot;
 use towline_resp::frame::Frame;
+use towline_sansio::Instant;
 
 use super::Cluster;
+use super::node::Node;
+use super::read::{Way, no_replica};
 use crate::clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, State};
 
 /// How often the map is looked at again for one command because it has changed in the meantime. Each look waits for the change
 /// to be over, so more than two need more changes than there is time for.
@@ -28,6 +34,7 @@ type Room = (Arc<Engine>, Option<RoomTicket>);
 pub(crate) struct Routed<'a, E> {
     cluster: &'a Cluster,
     slot: Option<Slot>,
+    read: ReadFrom,
     order: Order,
     encode: E,
     looks: u32,
@@ -37,7 +44,7 @@ pub(crate) struct Routed<'a, E> {
 
 enum Routing<'a> {
     New,
-    /// Waits for the first map: rare, hence the box.
+    /// Waits for the first map, or for a replica's lag: rare, hence the box.
     Map(Pin<Box<dyn Future<Output = Result<(), Error>> + Send + 'a>>),
     /// Waits for room in a node's backlog: rare as well.
     Room(Pin<Box<dyn Future<Output = Result<Room, Error>> + Send>>),
@@ -52,7 +59,18 @@ impl Cluster {
         order: Order,
         encode: E,
     ) -> Routed<'_, E> {
-        Routed { cluster: self, slot, order, encode, looks: 0, room: None, state: Routing::New }
+        self.exchange_read(slot, ReadFrom::Primary, order, encode)
+    }
+
+    /// The same for a command that whoever `read` names may answer: one that only reads, unless that is the primary.
+    pub(crate) const fn exchange_read<E: FnMut(&mut Encoder<'_>)>(
+        &self,
+        slot: Option<Slot>,
+        read: ReadFrom,
+        order: Order,
+        encode: E,
+    ) -> Routed<'_, E> {
+        Routed { cluster: self, slot, read, order, encode, looks: 0, room: None, state: Routing::New }
     }
 
     /// Waits for the first map, for as long as a command may.
@@ -77,39 +95,95 @@ impl Cluster {
     }
 }
 
-/// What one look at the map came to.
+/// Why a look at the map did not end with the command on its way.
 enum Look {
     Outcome(Result<Reply, Error>),
-    Sent(RoutedOutcome),
     NoMap,
+    /// A replica's lag has to be known first.
+    NoLag,
     Again,
     NoRoom(Arc<Engine>),
 }
 
 impl<E: FnMut(&mut Encoder<'_>)> Routed<'_, E> {
+    /// Looks at the map and submits the command. `Ok`: it is on its way.
     #[inline]
-    fn look(&mut self, cx: &Context<'_>) -> Look {
+    fn look(&mut self, cx: &Context<'_>) -> Result<(), Look> {
         let routes = self.cluster.routes.load();
+        if self.read != ReadFrom::Primary
+            && let Some(slot) = self.slot
+        {
+            match self.cluster.way_of_read(&routes, slot, self.read) {
+                Way::Owner => {}
+                Way::Replica(node) => return self.look_at_replica(cx, &node, slot),
+                Way::Later => return Err(Look::NoLag),
+                Way::Nobody => return Err(Look::Outcome(Err(no_replica(self.read)))),
+            }
+        }
         let owner = self.slot.and_then(|slot| routes.owner(slot));
-        let Some(node) = owner.or_else(|| self.cluster.any(&routes)) else { return Look::NoMap };
-        let engine = node.engine_in(self.cluster);
-        self.claim_room(engine);
+        let Some(node) = owner.or_else(|| self.cluster.any(&routes)) else { return Err(Look::NoMap) };
+        let engine = node.engine_of(self.cluster, self.slot);
+        if self.room.is_some() {
+            self.claim_room(engine);
+        }
         let now = clock::now();
         let mut state = engine.lock();
         let waiter = Some(cx.waker().clone());
-        match state.bridge.submit_routed(now, self.slot, &self.order, waiter, &mut self.encode) {
+        let taken = state.bridge.submit_routed(now, self.slot, &self.order, waiter, &mut self.encode);
+        self.taken(engine, now, state, taken)
+    }
+
+    fn look_at_replica(&mut self, cx: &Context<'_>, node: &Node, slot: Slot) -> Result<(), Look> {
+        let engine = self.cluster.reader_of(node);
+        if self.room.is_some() {
+            self.claim_room(&engine);
+        }
+        let now = clock::now();
+        let mut state = engine.lock();
+        let waiter = Some(cx.waker().clone());
+        let read = (slot, self.read);
+        let taken = state.bridge.submit_read(now, read, &self.order, waiter, &mut self.encode);
+        self.taken(&engine, now, state, taken)
+    }
+
+    #[inline]
+    fn taken(
+        &mut self,
+        engine: &Arc<Engine>,
+        now: Instant,
+        state: MutexGuard<'_, State>,
+        taken: Result<Submitted, SubmitError>,
+    ) -> Result<(), Look> {
+        match taken {
             Ok(submitted) => {
                 engine.see_to(submitted.flush, now, state);
-                match submitted.ticket {
-                    Some(ticket) => Look::Sent(RoutedOutcome::new(Arc::clone(engine), ticket)),
-                    None => Look::Outcome(Ok(Reply::One(Frame::Null))),
-                }
+                let Some(ticket) = submitted.ticket else {
+                    return Err(Look::Outcome(Ok(Reply::One(Frame::Null))));
+                };
+                self.state = Routing::Sent(RoutedOutcome::new(Arc::clone(engine), ticket));
+                Ok(())
             }
-            Err(SubmitError::Elsewhere) => Look::Again,
-            Err(SubmitError::Failed(error)) => {
+            Err(error) => {
                 crate::engine::wake_finished(state);
+                Err(self.refused(engine, error))
+            }
+        }
+    }
+
+    /// What follows when an engine did not take the command.
+    #[cold]
+    fn refused(&mut self, engine: &Arc<Engine>, error: SubmitError) -> Look {
+        let room = self.order.room.take();
+        let had_room = room.is_some();
+        match error {
+            SubmitError::Elsewhere => {
+                // The room was not used.
+                room.into_iter().for_each(|ticket| give_room_back(engine, ticket));
+                Look::Again
+            }
+            SubmitError::Failed(error) => {
                 let is_full = matches!(error.kind(), ErrorKind::BacklogFull { .. });
-                if is_full && self.order.room.is_none() {
+                if is_full && !had_room {
                     Look::NoRoom(Arc::clone(engine))
                 } else {
                     Look::Outcome(Err(error))
@@ -119,14 +193,57 @@ impl<E: FnMut(&mut Encoder<'_>)> Routed<'_, E> {
     }
 
     /// Uses the place in the line of whoever was waited for, if the command still goes there.
+    #[cold]
     fn claim_room(&mut self, engine: &Arc<Engine>) {
-        self.order.room = None;
         let Some((from, Some(ticket))) = self.room.take() else { return };
         if Arc::ptr_eq(&from, engine) {
             self.order.room = Some(ticket);
         } else {
             give_room_back(&from, ticket);
         }
+    }
+
+    /// Everything before the command is on its way, if that takes more than one look.
+    #[cold]
+    fn poll_unsent(&mut self, cx: &mut Context<'_>, mut look: Look) -> Poll<Result<Reply, Error>> {
+        loop {
+            match look {
+                Look::Outcome(outcome) => return Poll::Ready(outcome),
+                Look::Again => self.cluster.look_again(&mut self.looks)?,
+                Look::NoMap => {
+                    self.cluster.look_again(&mut self.looks)?;
+                    let (cluster, order) = (self.cluster, self.order);
+                    self.state = Routing::Map(Box::pin(async move { cluster.map_before(&order).await }));
+                }
+                Look::NoLag => {
+                    let (cluster, order) = (self.cluster, self.order);
+                    self.state = Routing::Map(Box::pin(async move { cluster.measured_before(&order).await }));
+                }
+                Look::NoRoom(engine) => {
+                    let order = self.order;
+                    self.state = Routing::Room(Box::pin(async move {
+                        let ticket = engine.room(&order).await?;
+                        Ok((engine, ticket))
+                    }));
+                }
+            }
+            ready!(self.poll_wait(cx))?;
+            look = match self.look(cx) {
+                Ok(()) => return Poll::Pending,
+                Err(look) => look,
+            };
+        }
+    }
+
+    /// Waits for the map or for room, if that is what the command waits for.
+    fn poll_wait(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        match &mut self.state {
+            Routing::Map(ready) => ready!(ready.as_mut().poll(cx))?,
+            Routing::Room(room) => self.room = Some(ready!(room.as_mut().poll(cx))?),
+            Routing::New | Routing::Sent(_) => return Poll::Ready(Ok(())),
+        }
+        self.state = Routing::New;
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -142,38 +259,24 @@ impl<E: FnMut(&mut Encoder<'_>) + Unpin> Future for Routed<'_, E> {
     #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        loop {
-            match &mut this.state {
-                Routing::Sent(outcome) => return Pin::new(outcome).poll(cx),
-                Routing::New => match this.look(cx) {
-                    Look::Sent(outcome) => {
-                        this.state = Routing::Sent(outcome);
-                        return Poll::Pending;
-                    }
-                    Look::Outcome(outcome) => return Poll::Ready(outcome),
-                    Look::Again => this.cluster.look_again(&mut this.looks)?,
-                    Look::NoMap => {
-                        this.cluster.look_again(&mut this.looks)?;
-                        let (cluster, order) = (this.cluster, this.order);
-                        this.state = Routing::Map(Box::pin(async move { cluster.map_before(&order).await }));
-                    }
-                    Look::NoRoom(engine) => {
-                        let order = this.order;
-                        this.state = Routing::Room(Box::pin(async move {
-                            let ticket = engine.room(&order).await?;
-                            Ok((engine, ticket))
-                        }));
-                    }
-                },
-                Routing::Map(ready) => {
-                    ready!(ready.as_mut().poll(cx))?;
-                    this.state = Routing::New;
-                }
-                Routing::Room(room) => {
-                    this.room = Some(ready!(room.as_mut().poll(cx))?);
-                    this.state = Routing::New;
-                }
-            }
+        match &mut this.state {
+            Routing::Sent(outcome) => return Pin::new(outcome).poll(cx),
+            Routing::New => {}
+            Routing::Map(_) | Routing::Room(_) => ready!(this.poll_wait(cx))?,
+        }
+        match this.look(cx) {
+            Ok(()) => Poll::Pending,
+            Err(look) => this.poll_unsent(cx, look),
+        }
+    }
+}
+
+impl<E> Routed<'_, E> {
+    /// Who has the command, or had it when it was answered; `None` if it was submitted to nobody.
+    pub(crate) fn answered_by(&self) -> Option<&Arc<Engine>> {
+        match &self.state {
+            Routing::Sent(outcome) => Some(&outcome.engine),
+            Routing::New | Routing::Map(_) | Routing::Room(_) => None,
         }
     }
 }
@@ -222,16 +325,16 @@ impl Future for RoutedOutcome {
                 return Poll::Ready(Err(Error::misuse("a command was awaited twice")));
             };
             match self.engine.poll_routed(ticket, cx) {
-                Poll::Ready(Some(outcome)) => {
+                Polled::Pending => return Poll::Pending,
+                Polled::Ended(outcome) => {
                     self.ticket = None;
                     return Poll::Ready(outcome);
                 }
-                Poll::Ready(None) if self.has_moved(ticket) => {}
-                Poll::Ready(None) => {
+                Polled::Elsewhere if self.has_moved(ticket) => {}
+                Polled::Elsewhere => {
                     self.ticket = None;
                     return Poll::Ready(Err(Error::misuse("the outcome of this command was taken already")));
                 }
-                Poll::Pending => return Poll::Pending,
             }
         }
     }

@@ -82,7 +82,7 @@ impl Follow {
         };
         way.has_failed = false;
         way.at = node.map(|node| node.address.clone());
-        way.at.clone().map_or(Whither::Configured, Whither::Named)
+        way.at.as_ref().map_or(Whither::Configured, |at| Whither::Named(cluster.options.reached(at)))
     }
 
     /// A dial came to nothing.
@@ -108,7 +108,7 @@ impl Cluster {
         let mut map = self.hubs.lock();
         let is_closed = map.is_closed;
         let hub = map.hubs.entry(slot).or_insert_with(|| {
-            let attachment = Attachment { cluster: Weak::clone(&self.me), node: None };
+            let attachment = Attachment { cluster: Weak::clone(&self.me), bridge: None };
             let follow = Follow { attachment, slot, way: Arc::default() };
             Arc::new(Hub::following(self.options.clone(), self.connector.clone(), follow))
         });

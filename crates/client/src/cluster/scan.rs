@@ -161,6 +161,7 @@ impl ScanAll {
         let client = self.builder.client.clone();
         match &client.inner.way {
             Way::Endpoint(_) => self.next_of_server(&client).await,
+            Way::Cluster(cluster) if cluster.has_one_primary() => self.next_of_server(&client).await,
             Way::Cluster(cluster) => Box::pin(self.next_of_cluster(cluster)).await,
         }
     }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 use towline_client_proto::routing::{Join, Plan, Spread};
-use towline_client_proto::{Error, ErrorKind, Flags, Order, Reply, Sent, ServerClass};
+use towline_client_proto::{
+    Error, ErrorKind, Flags, LostCause, Order, Reply, Sent, ServerClass, ServerError,
+};
 use towline_cluster::{Redirect, RedirectKind, Slot};
 use towline_resp::frame::Frame;
 use towline_spec::SideEffect;
@@ -17,6 +19,7 @@ use super::node::Node;
 use super::{Cluster, join};
 use crate::client::Client;
 use crate::cmd::{BlockTime, Cmd, RetryChoice};
+use crate::lease::reads_from_now;
 
 /// The first and the longest wait before a blocking command is sent again that was refused for now.
 const REFUSED_WAIT: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(500));
@@ -27,7 +30,7 @@ const REDIRECTS_MAX: u32 = 64;
 impl Cluster {
     /// Where a command goes, in this client's way.
     pub(crate) fn plan(&self, cmd: &Cmd) -> Plan {
-        cmd.plan(self.cluster_options.is_split())
+        self.plan_of(cmd, self.cluster_options.is_split())
     }
 
     /// Carries out a plan that is not for one slot.
@@ -124,7 +127,7 @@ impl Cluster {
             .collect();
         let orders = commands.iter().map(|(_, part)| client.order(part, effect)).collect();
         let sends = commands.iter().map(|(slot, part)| (Some(*slot), part)).collect();
-        let outcomes = self.submit_all(sends, orders).await;
+        let outcomes = self.submit_all(sends, client.read_policy(cmd), orders).await;
         let mut replies = Vec::with_capacity(outcomes.len());
         let mut failure: Option<Error> = None;
         for ((_, keys), outcome) in parts.iter().zip(outcomes) {
@@ -149,10 +152,7 @@ impl Cluster {
         block: BlockTime,
         timeout: Duration,
     ) -> Result<Frame, Error> {
-        let slot = match self.plan(cmd) {
-            Plan::Slot(slot) => Some(slot),
-            _ => None,
-        };
+        let slot = self.slot_of(cmd);
         let begun = Instant::now();
         let block_end = match block {
             BlockTime::AtMost(time) => begun.checked_add(time),
@@ -180,6 +180,10 @@ impl Cluster {
             if give_up.is_some_and(|end| end <= Instant::now()) || redirects >= REDIRECTS_MAX {
                 return Err(error);
             }
+            // What came since it was sent would be missed.
+            if matches!(error.kind(), ErrorKind::Lost(LostCause::Planned)) && reads_from_now(cmd) {
+                return Err(error);
+            }
             match self.redirect(&error, &node, slot, is_asking) {
                 Next::Here => {}
                 Next::Asking(next) => {
@@ -204,7 +208,7 @@ impl Cluster {
 
     /// The client of the node that has a key.
     pub(crate) async fn client_for(&self, key: &[u8], timeout: Duration) -> Result<Client, Error> {
-        let node = self.node_for(Some(towline_cluster::key_slot(key)), timeout).await?;
+        let node = self.node_for(Some(self.slot_of_key(key)), timeout).await?;
         Ok(node.client_in(self).clone())
     }
 
@@ -214,14 +218,11 @@ impl Cluster {
         cmd: &Cmd,
         timeout: Duration,
     ) -> Result<Arc<crate::engine::Engine>, Error> {
-        let slot = match cmd.plan(false) {
-            Plan::Slot(slot) => Some(slot),
-            _ => None,
-        };
-        Ok(Arc::clone(self.node_for(slot, timeout).await?.engine_in(self)))
+        let slot = self.slot_of(cmd);
+        Ok(Arc::clone(self.node_for(slot, timeout).await?.engine_of(self, slot)))
     }
 
-    async fn node_for(&self, slot: Option<Slot>, timeout: Duration) -> Result<Arc<Node>, Error> {
+    pub(super) async fn node_for(&self, slot: Option<Slot>, timeout: Duration) -> Result<Arc<Node>, Error> {
         if let Some(node) = self.node(slot) {
             return Ok(node);
         }
@@ -239,6 +240,10 @@ impl Cluster {
         let Some(redirect) = Redirect::parse(answer.text()) else {
             return match answer.class() {
                 ServerClass::ReadOnly | ServerClass::ClusterDown | ServerClass::MasterDown => {
+                    self.request_refresh(towline_client_proto::routing::RefreshCause::Urgent);
+                    Next::Wait
+                }
+                _ if is_demotion(answer) => {
                     self.request_refresh(towline_client_proto::routing::RefreshCause::Urgent);
                     Next::Wait
                 }
@@ -269,6 +274,12 @@ impl Cluster {
         });
         self.lock().nodes.get(&found?).cloned()
     }
+}
+
+/// Whether a server has ended a command that blocked because it is no primary any more. `UNBLOCKED` by itself is what an
+/// application may have asked for.
+fn is_demotion(answer: &ServerError) -> bool {
+    answer.code() == "UNBLOCKED" && answer.message().contains("instance state changed")
 }
 
 /// What to do with a blocking command that was not executed.

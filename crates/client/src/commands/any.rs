@@ -1,7 +1,7 @@
 // Long because: one trait has a method for each command.
 //! A method for each command, with the type that the caller asks for.
 //!
-//! Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.
+//! Written by `cargo xtask fix` from the command table; change crates/spec/src or xtask/src/commands.
 
 use std::future::Future;
 
@@ -3949,5 +3949,1732 @@ pub trait Commands {
         options: impl ToArgs,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         self.run(make::streams::xinfo_stream_with(key, options))
+    }
+
+    /// Appends values to arrays.
+    fn json_arrappend<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrappend(key, path, values))
+    }
+
+    /// Finds the first place of a value in arrays.
+    fn json_arrindex<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrindex(key, path, value))
+    }
+
+    /// Finds the first place of a value in arrays. With options.
+    fn json_arrindex_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrindex_with(key, path, value, options))
+    }
+
+    /// Inserts values into arrays.
+    fn json_arrinsert<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        index: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrinsert(key, path, index, values))
+    }
+
+    /// Returns the lengths of arrays.
+    fn json_arrlen<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrlen(key))
+    }
+
+    /// Returns the lengths of arrays. With options.
+    fn json_arrlen_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrlen_with(key, path))
+    }
+
+    /// Removes an element of arrays and returns it.
+    fn json_arrpop<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrpop(key))
+    }
+
+    /// Removes an element of arrays and returns it. With options.
+    fn json_arrpop_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrpop_with(key, options))
+    }
+
+    /// Cuts arrays to a range.
+    fn json_arrtrim<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_arrtrim(key, path, start, stop))
+    }
+
+    /// Empties arrays and objects, and sets numbers to 0.
+    fn json_clear<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_clear(key))
+    }
+
+    /// Empties arrays and objects, and sets numbers to 0. With options.
+    fn json_clear_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_clear_with(key, path))
+    }
+
+    /// Returns the memory that values take, in bytes.
+    fn json_debug_memory<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_debug_memory(key))
+    }
+
+    /// Returns the memory that values take, in bytes. With options.
+    fn json_debug_memory_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_debug_memory_with(key, path))
+    }
+
+    /// Deletes values, or the whole document.
+    fn json_del<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_del(key))
+    }
+
+    /// Deletes values, or the whole document. With options.
+    fn json_del_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_del_with(key, path))
+    }
+
+    /// Deletes values, or the whole document.
+    fn json_forget<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_forget(key))
+    }
+
+    /// Deletes values, or the whole document. With options.
+    fn json_forget_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_forget_with(key, path))
+    }
+
+    /// Returns values as JSON text.
+    fn json_get<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        paths: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_get(key, paths))
+    }
+
+    /// Returns values as JSON text. With options.
+    fn json_get_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        paths: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_get_with(key, options, paths))
+    }
+
+    /// Merges a value into those at a path, as RFC 7396 has it.
+    fn json_merge<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_merge(key, path, value))
+    }
+
+    /// Returns the values at one path of several documents.
+    fn json_mget<T: FromReply + Send>(
+        &self,
+        keys: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_mget(keys, path))
+    }
+
+    /// Sets values in several documents, all or none.
+    fn json_mset<T: FromReply + Send>(
+        &self,
+        key_path_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_mset(key_path_values))
+    }
+
+    /// Adds to numbers.
+    fn json_numincrby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_numincrby(key, path, value))
+    }
+
+    /// Multiplies numbers.
+    fn json_nummultby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_nummultby(key, path, value))
+    }
+
+    /// Returns the names in objects.
+    fn json_objkeys<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_objkeys(key))
+    }
+
+    /// Returns the names in objects. With options.
+    fn json_objkeys_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_objkeys_with(key, path))
+    }
+
+    /// Counts the names in objects.
+    fn json_objlen<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_objlen(key))
+    }
+
+    /// Counts the names in objects. With options.
+    fn json_objlen_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_objlen_with(key, path))
+    }
+
+    /// Returns values in the protocol's own types.
+    fn json_resp<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_resp(key))
+    }
+
+    /// Returns values in the protocol's own types. With options.
+    fn json_resp_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_resp_with(key, path))
+    }
+
+    /// Sets values.
+    fn json_set<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_set(key, path, value))
+    }
+
+    /// Sets values. With options.
+    fn json_set_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_set_with(key, path, value, options))
+    }
+
+    /// Appends to strings; the value is a JSON string.
+    fn json_strappend<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_strappend(key, path, value))
+    }
+
+    /// Returns the lengths of strings.
+    fn json_strlen<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_strlen(key))
+    }
+
+    /// Returns the lengths of strings. With options.
+    fn json_strlen_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_strlen_with(key, path))
+    }
+
+    /// Turns true into false and back.
+    fn json_toggle<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_toggle(key, path))
+    }
+
+    /// Returns the types of values.
+    fn json_type<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_type(key))
+    }
+
+    /// Returns the types of values. With options.
+    fn json_type_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::json::json_type_with(key, path))
+    }
+
+    /// Lists the indexes.
+    fn ft_list<T: FromReply + Send>(&self) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_list())
+    }
+
+    /// Searches an index, and groups and computes what it finds.
+    fn ft_aggregate<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_aggregate(index, query))
+    }
+
+    /// Searches an index, and groups and computes what it finds. With options.
+    fn ft_aggregate_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_aggregate_with(index, query, options))
+    }
+
+    /// Gives an index another name.
+    fn ft_aliasadd<T: FromReply + Send>(
+        &self,
+        alias: impl ToArgs,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_aliasadd(alias, index))
+    }
+
+    /// Takes a name from an index.
+    fn ft_aliasdel<T: FromReply + Send>(
+        &self,
+        alias: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_aliasdel(alias))
+    }
+
+    /// Gives an index a name that another may have.
+    fn ft_aliasupdate<T: FromReply + Send>(
+        &self,
+        alias: impl ToArgs,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_aliasupdate(alias, index))
+    }
+
+    /// Adds an attribute to an index.
+    fn ft_alter<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        attribute: impl ToArgs,
+        definitions: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_alter(index, attribute, definitions))
+    }
+
+    /// Adds an attribute to an index. With options.
+    fn ft_alter_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        options: impl ToArgs,
+        attribute: impl ToArgs,
+        definitions: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_alter_with(index, options, attribute, definitions))
+    }
+
+    /// Returns options of the module.
+    fn ft_config_get<T: FromReply + Send>(
+        &self,
+        option: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_config_get(option))
+    }
+
+    /// Sets an option of the module.
+    fn ft_config_set<T: FromReply + Send>(
+        &self,
+        option: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_config_set(option, value))
+    }
+
+    /// Creates an index.
+    fn ft_create<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        attributes: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_create(index, attributes))
+    }
+
+    /// Creates an index. With options.
+    fn ft_create_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        options: impl ToArgs,
+        attributes: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_create_with(index, options, attributes))
+    }
+
+    /// Ends a cursor.
+    fn ft_cursor_del<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        cursor_id: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_cursor_del(index, cursor_id))
+    }
+
+    /// Returns the next part of what an aggregation found.
+    fn ft_cursor_read<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        cursor_id: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_cursor_read(index, cursor_id))
+    }
+
+    /// Returns the next part of what an aggregation found. With options.
+    fn ft_cursor_read_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        cursor_id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_cursor_read_with(index, cursor_id, options))
+    }
+
+    /// Adds terms to a dictionary.
+    fn ft_dictadd<T: FromReply + Send>(
+        &self,
+        dict: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_dictadd(dict, terms))
+    }
+
+    /// Deletes terms from a dictionary.
+    fn ft_dictdel<T: FromReply + Send>(
+        &self,
+        dict: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_dictdel(dict, terms))
+    }
+
+    /// Returns the terms of a dictionary.
+    fn ft_dictdump<T: FromReply + Send>(
+        &self,
+        dict: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_dictdump(dict))
+    }
+
+    /// Deletes an index; with DD, what it indexes as well.
+    fn ft_dropindex<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_dropindex(index))
+    }
+
+    /// Deletes an index; with DD, what it indexes as well. With options.
+    fn ft_dropindex_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_dropindex_with(index, options))
+    }
+
+    /// Shows how a query is carried out.
+    fn ft_explain<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_explain(index, query))
+    }
+
+    /// Shows how a query is carried out. With options.
+    fn ft_explain_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_explain_with(index, query, options))
+    }
+
+    /// Shows how a query is carried out, line by line.
+    fn ft_explaincli<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_explaincli(index, query))
+    }
+
+    /// Shows how a query is carried out, line by line. With options.
+    fn ft_explaincli_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_explaincli_with(index, query, options))
+    }
+
+    /// Describes an index.
+    fn ft_info<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_info(index))
+    }
+
+    /// Runs a query and tells where its time went.
+    fn ft_profile<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        choice: impl ToArgs,
+        queries: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_profile(index, choice, queries))
+    }
+
+    /// Runs a query and tells where its time went. With options.
+    fn ft_profile_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        choice: impl ToArgs,
+        options: impl ToArgs,
+        queries: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_profile_with(index, choice, options, queries))
+    }
+
+    /// Searches an index.
+    fn ft_search<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_search(index, query))
+    }
+
+    /// Searches an index. With options.
+    fn ft_search_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_search_with(index, query, options))
+    }
+
+    /// Suggests other spellings for the terms of a query.
+    fn ft_spellcheck<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_spellcheck(index, query))
+    }
+
+    /// Suggests other spellings for the terms of a query. With options.
+    fn ft_spellcheck_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_spellcheck_with(index, query, options))
+    }
+
+    /// Adds a suggestion.
+    fn ft_sugadd<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        string: impl ToArgs,
+        score: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_sugadd(key, string, score))
+    }
+
+    /// Adds a suggestion. With options.
+    fn ft_sugadd_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        string: impl ToArgs,
+        score: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_sugadd_with(key, string, score, options))
+    }
+
+    /// Deletes a suggestion.
+    fn ft_sugdel<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        string: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_sugdel(key, string))
+    }
+
+    /// Returns suggestions for a prefix.
+    fn ft_sugget<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        prefix: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_sugget(key, prefix))
+    }
+
+    /// Returns suggestions for a prefix. With options.
+    fn ft_sugget_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        prefix: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_sugget_with(key, prefix, options))
+    }
+
+    /// Counts the suggestions.
+    fn ft_suglen<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_suglen(key))
+    }
+
+    /// Returns the synonyms.
+    fn ft_syndump<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_syndump(index))
+    }
+
+    /// Adds terms to a group of synonyms.
+    fn ft_synupdate<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        group_id: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_synupdate(index, group_id, terms))
+    }
+
+    /// Adds terms to a group of synonyms. With options.
+    fn ft_synupdate_with<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        group_id: impl ToArgs,
+        options: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_synupdate_with(index, group_id, options, terms))
+    }
+
+    /// Returns the values of a tag.
+    fn ft_tagvals<T: FromReply + Send>(
+        &self,
+        index: impl ToArgs,
+        field: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::search::ft_tagvals(index, field))
+    }
+
+    /// Appends a sample; the series is created if absent.
+    fn ts_add<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        timestamp: impl ToArgs,
+        value: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_add(key, timestamp, value))
+    }
+
+    /// Appends a sample; the series is created if absent. With options.
+    fn ts_add_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        timestamp: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_add_with(key, timestamp, value, options))
+    }
+
+    /// Changes the settings of a series.
+    fn ts_alter<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_alter(key))
+    }
+
+    /// Changes the settings of a series. With options.
+    fn ts_alter_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_alter_with(key, options))
+    }
+
+    /// Creates a series.
+    fn ts_create<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_create(key))
+    }
+
+    /// Creates a series. With options.
+    fn ts_create_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_create_with(key, options))
+    }
+
+    /// Makes one series follow another one, aggregated.
+    fn ts_createrule<T: FromReply + Send>(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        aggregator: impl ToArgs,
+        bucket_duration: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_createrule(source, destination, aggregator, bucket_duration))
+    }
+
+    /// Makes one series follow another one, aggregated. With options.
+    fn ts_createrule_with<T: FromReply + Send>(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        aggregator: impl ToArgs,
+        bucket_duration: impl ToArgs,
+        align: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_createrule_with(
+            source,
+            destination,
+            aggregator,
+            bucket_duration,
+            align,
+        ))
+    }
+
+    /// Appends a sample that is less than the last one.
+    fn ts_decrby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        subtrahend: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_decrby(key, subtrahend))
+    }
+
+    /// Appends a sample that is less than the last one. With options.
+    fn ts_decrby_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        subtrahend: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_decrby_with(key, subtrahend, options))
+    }
+
+    /// Deletes the samples of a range of time.
+    fn ts_del<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_del(key, from, to))
+    }
+
+    /// Ends that one series follows another one.
+    fn ts_deleterule<T: FromReply + Send>(
+        &self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_deleterule(source, destination))
+    }
+
+    /// Returns the last sample.
+    fn ts_get<T: FromReply + Send>(&self, key: impl ToArgs) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_get(key))
+    }
+
+    /// Returns the last sample. With options.
+    fn ts_get_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_get_with(key, options))
+    }
+
+    /// Appends a sample that is more than the last one.
+    fn ts_incrby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        addend: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_incrby(key, addend))
+    }
+
+    /// Appends a sample that is more than the last one. With options.
+    fn ts_incrby_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        addend: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_incrby_with(key, addend, options))
+    }
+
+    /// Describes a series.
+    fn ts_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_info(key))
+    }
+
+    /// Describes a series. With options.
+    fn ts_info_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_info_with(key, options))
+    }
+
+    /// Appends samples to several series.
+    fn ts_madd<T: FromReply + Send>(
+        &self,
+        key_timestamp_values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_madd(key_timestamp_values))
+    }
+
+    /// Returns the last samples of the series with certain labels.
+    fn ts_mget<T: FromReply + Send>(
+        &self,
+        filters: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mget(filters))
+    }
+
+    /// Returns the last samples of the series with certain labels. With options.
+    fn ts_mget_with<T: FromReply + Send>(
+        &self,
+        options: impl ToArgs,
+        filters: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mget_with(options, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels.
+    fn ts_mrange<T: FromReply + Send>(
+        &self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        filters: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mrange(from, to, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels. With options.
+    fn ts_mrange_with<T: FromReply + Send>(
+        &self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+        filters: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mrange_with(from, to, options, filters, options_2))
+    }
+
+    /// Returns a range of time of the series with certain labels, last sample first.
+    fn ts_mrevrange<T: FromReply + Send>(
+        &self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        filters: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mrevrange(from, to, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels, last sample first. With options.
+    fn ts_mrevrange_with<T: FromReply + Send>(
+        &self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+        filters: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_mrevrange_with(from, to, options, filters, options_2))
+    }
+
+    /// Returns the keys of the series with certain labels.
+    fn ts_queryindex<T: FromReply + Send>(
+        &self,
+        filters: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_queryindex(filters))
+    }
+
+    /// Returns the samples of a range of time.
+    fn ts_range<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_range(key, from, to))
+    }
+
+    /// Returns the samples of a range of time. With options.
+    fn ts_range_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_range_with(key, from, to, options))
+    }
+
+    /// Returns the samples of a range of time, last one first.
+    fn ts_revrange<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_revrange(key, from, to))
+    }
+
+    /// Returns the samples of a range of time, last one first. With options.
+    fn ts_revrange_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::timeseries::ts_revrange_with(key, from, to, options))
+    }
+
+    /// Adds an item to a Bloom filter.
+    fn bf_add<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_add(key, item))
+    }
+
+    /// Counts the items of a filter.
+    fn bf_card<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_card(key))
+    }
+
+    /// Tells whether an item may be in a filter.
+    fn bf_exists<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_exists(key, item))
+    }
+
+    /// Describes a filter.
+    fn bf_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_info(key))
+    }
+
+    /// Describes a filter. With options.
+    fn bf_info_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_info_with(key, options))
+    }
+
+    /// Adds items to a filter, which is created as told.
+    fn bf_insert<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_insert(key, items))
+    }
+
+    /// Adds items to a filter, which is created as told. With options.
+    fn bf_insert_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_insert_with(key, options, items))
+    }
+
+    /// Restores a part of a filter.
+    fn bf_loadchunk<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+        data: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_loadchunk(key, iterator, data))
+    }
+
+    /// Adds items to a filter.
+    fn bf_madd<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_madd(key, items))
+    }
+
+    /// Tells which items may be in a filter.
+    fn bf_mexists<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_mexists(key, items))
+    }
+
+    /// Creates a filter.
+    fn bf_reserve<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        error_rate: impl ToArgs,
+        capacity: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_reserve(key, error_rate, capacity))
+    }
+
+    /// Creates a filter. With options.
+    fn bf_reserve_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        error_rate: impl ToArgs,
+        capacity: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_reserve_with(key, error_rate, capacity, options))
+    }
+
+    /// Returns a part of a filter, to be restored elsewhere.
+    fn bf_scandump<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::bf_scandump(key, iterator))
+    }
+
+    /// Adds an item to a cuckoo filter, as often as it is called.
+    fn cf_add<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_add(key, item))
+    }
+
+    /// Adds an item to a filter unless it may be there.
+    fn cf_addnx<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_addnx(key, item))
+    }
+
+    /// Counts how often an item may be in a filter.
+    fn cf_count<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_count(key, item))
+    }
+
+    /// Removes an item once.
+    fn cf_del<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_del(key, item))
+    }
+
+    /// Tells whether an item may be in a filter.
+    fn cf_exists<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_exists(key, item))
+    }
+
+    /// Describes a filter.
+    fn cf_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_info(key))
+    }
+
+    /// Adds items to a filter, which is created as told.
+    fn cf_insert<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_insert(key, items))
+    }
+
+    /// Adds items to a filter, which is created as told. With options.
+    fn cf_insert_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_insert_with(key, options, items))
+    }
+
+    /// Adds the items that are not in a filter.
+    fn cf_insertnx<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_insertnx(key, items))
+    }
+
+    /// Adds the items that are not in a filter. With options.
+    fn cf_insertnx_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_insertnx_with(key, options, items))
+    }
+
+    /// Restores a part of a filter.
+    fn cf_loadchunk<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+        data: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_loadchunk(key, iterator, data))
+    }
+
+    /// Tells which items may be in a filter.
+    fn cf_mexists<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_mexists(key, items))
+    }
+
+    /// Creates a filter.
+    fn cf_reserve<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        capacity: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_reserve(key, capacity))
+    }
+
+    /// Creates a filter. With options.
+    fn cf_reserve_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        capacity: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_reserve_with(key, capacity, options))
+    }
+
+    /// Returns a part of a filter, to be restored elsewhere.
+    fn cf_scandump<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cf_scandump(key, iterator))
+    }
+
+    /// Adds to the counts of items in a count-min sketch.
+    fn cms_incrby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item_increments: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_incrby(key, item_increments))
+    }
+
+    /// Describes a sketch.
+    fn cms_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_info(key))
+    }
+
+    /// Creates a sketch with these dimensions.
+    fn cms_initbydim<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        width: impl ToArgs,
+        depth: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_initbydim(key, width, depth))
+    }
+
+    /// Creates a sketch that errs no more than told.
+    fn cms_initbyprob<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        error: impl ToArgs,
+        probability: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_initbyprob(key, error, probability))
+    }
+
+    /// Replaces a sketch by the sum of others.
+    fn cms_merge<T: FromReply + Send>(
+        &self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_merge(destination, sources))
+    }
+
+    /// Replaces a sketch by the sum of others. With options.
+    fn cms_merge_with<T: FromReply + Send>(
+        &self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_merge_with(destination, sources, options))
+    }
+
+    /// Returns the counts of items.
+    fn cms_query<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::cms_query(key, items))
+    }
+
+    /// Adds items to the most frequent ones; returns those that had to leave.
+    fn topk_add<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_add(key, items))
+    }
+
+    /// Returns the counts of items.
+    fn topk_count<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_count(key, items))
+    }
+
+    /// Adds to the counts of items; returns those that had to leave.
+    fn topk_incrby<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        item_increments: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_incrby(key, item_increments))
+    }
+
+    /// Describes the list.
+    fn topk_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_info(key))
+    }
+
+    /// Returns the most frequent items.
+    fn topk_list<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_list(key))
+    }
+
+    /// Returns the most frequent items. With options.
+    fn topk_list_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_list_with(key, options))
+    }
+
+    /// Tells which items are among the most frequent ones.
+    fn topk_query<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        items: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_query(key, items))
+    }
+
+    /// Creates a list of the most frequent items.
+    fn topk_reserve<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        topk: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_reserve(key, topk))
+    }
+
+    /// Creates a list of the most frequent items. With options.
+    fn topk_reserve_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        topk: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::topk_reserve_with(key, topk, options))
+    }
+
+    /// Adds observations to a t-digest.
+    fn tdigest_add<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_add(key, values))
+    }
+
+    /// Estimates the values at ranks.
+    fn tdigest_byrank<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        ranks: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_byrank(key, ranks))
+    }
+
+    /// Estimates the values at ranks from the greatest on.
+    fn tdigest_byrevrank<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        ranks: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_byrevrank(key, ranks))
+    }
+
+    /// Estimates the parts of the observations up to values.
+    fn tdigest_cdf<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_cdf(key, values))
+    }
+
+    /// Creates a t-digest.
+    fn tdigest_create<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_create(key))
+    }
+
+    /// Creates a t-digest. With options.
+    fn tdigest_create_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_create_with(key, options))
+    }
+
+    /// Describes a t-digest.
+    fn tdigest_info<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_info(key))
+    }
+
+    /// Returns the greatest observation.
+    fn tdigest_max<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_max(key))
+    }
+
+    /// Adds the observations of others to a t-digest.
+    fn tdigest_merge<T: FromReply + Send>(
+        &self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_merge(destination, sources))
+    }
+
+    /// Adds the observations of others to a t-digest. With options.
+    fn tdigest_merge_with<T: FromReply + Send>(
+        &self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_merge_with(destination, sources, options))
+    }
+
+    /// Returns the least observation.
+    fn tdigest_min<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_min(key))
+    }
+
+    /// Estimates the values below which parts of the observations are.
+    fn tdigest_quantile<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        quantiles: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_quantile(key, quantiles))
+    }
+
+    /// Estimates the ranks of values.
+    fn tdigest_rank<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_rank(key, values))
+    }
+
+    /// Empties a t-digest.
+    fn tdigest_reset<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_reset(key))
+    }
+
+    /// Estimates the ranks of values from the greatest on.
+    fn tdigest_revrank<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        values: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_revrank(key, values))
+    }
+
+    /// Estimates the mean of the observations between two quantiles.
+    fn tdigest_trimmed_mean<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        low_quantile: impl ToArgs,
+        high_quantile: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::bloom::tdigest_trimmed_mean(key, low_quantile, high_quantile))
+    }
+
+    /// Adds an element with its vector (FP32, VALUES), before which REDUCE may stand.
+    fn vadd<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        vector: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vadd(key, vector, element))
+    }
+
+    /// Adds an element with its vector (FP32, VALUES), before which REDUCE may stand. With options.
+    fn vadd_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        vector: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vadd_with(key, vector, element, options))
+    }
+
+    /// Counts the elements.
+    fn vcard<T: FromReply + Send>(&self, key: impl ToArgs) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vcard(key))
+    }
+
+    /// Returns the vectors' dimension.
+    fn vdim<T: FromReply + Send>(&self, key: impl ToArgs) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vdim(key))
+    }
+
+    /// Returns an element's vector, as precisely as it is kept.
+    fn vemb<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vemb(key, element))
+    }
+
+    /// Returns an element's vector, as precisely as it is kept. With options.
+    fn vemb_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vemb_with(key, element, options))
+    }
+
+    /// Returns an element's attributes as JSON text.
+    fn vgetattr<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vgetattr(key, element))
+    }
+
+    /// Describes a vector set.
+    fn vinfo<T: FromReply + Send>(&self, key: impl ToArgs) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vinfo(key))
+    }
+
+    /// Tells whether an element exists.
+    fn vismember<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vismember(key, element))
+    }
+
+    /// Returns an element's neighbours in each layer of the graph.
+    fn vlinks<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vlinks(key, element))
+    }
+
+    /// Returns an element's neighbours in each layer of the graph. With options.
+    fn vlinks_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vlinks_with(key, element, options))
+    }
+
+    /// Returns random elements.
+    fn vrandmember<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vrandmember(key))
+    }
+
+    /// Returns random elements. With options.
+    fn vrandmember_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vrandmember_with(key, count))
+    }
+
+    /// Returns elements in the order of their names.
+    fn vrange<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vrange(key, start, end))
+    }
+
+    /// Returns elements in the order of their names. With options.
+    fn vrange_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+        count: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vrange_with(key, start, end, count))
+    }
+
+    /// Removes an element.
+    fn vrem<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vrem(key, element))
+    }
+
+    /// Sets an element's attributes, JSON text; an empty one removes them.
+    fn vsetattr<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        attributes: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vsetattr(key, element, attributes))
+    }
+
+    /// Finds the nearest elements to a vector (FP32, VALUES), or to an element (ELE).
+    fn vsim<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        query: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vsim(key, query))
+    }
+
+    /// Finds the nearest elements to a vector (FP32, VALUES), or to an element (ELE). With options.
+    fn vsim_with<T: FromReply + Send>(
+        &self,
+        key: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        self.run(make::vectors::vsim_with(key, query, options))
     }
 }

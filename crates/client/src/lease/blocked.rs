@@ -166,7 +166,8 @@ impl<'a> Run<'a> {
                     self.permit = permit;
                     self.moves += 1;
                     self.pool.note_released();
-                    if self.moves >= MOVES_MAX || reads_from_now(&self.cmd) {
+                    // The way to another server is known to whoever knows several.
+                    if self.moves >= MOVES_MAX || reads_from_now(&self.cmd) || self.pool.is_left() {
                         return Err(released());
                     }
                     if begun.elapsed() >= STAY_MIN || self.moves == 1 {
@@ -476,7 +477,7 @@ fn set_patience(pool: &Pool, engine: &Engine, block: Option<BlockTime>) {
         Some(_) => Duration::MAX,
     };
     // A silence that is wanted is no reason to ask others about it.
-    state.bridge.set_liveness(LivenessConfig { silence_max, second_opinion: None, ..usual });
+    state.bridge.set_liveness(LivenessConfig { silence_max, second_opinion: None, held_max: None, ..usual });
 }
 
 impl Drop for Blocked<'_> {

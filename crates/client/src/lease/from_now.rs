@@ -24,7 +24,7 @@ fn places(cmd: &Cmd) -> Vec<(usize, usize)> {
 }
 
 /// Whether a read asks for what comes after the moment at which it arrives: a second one would miss what came between.
-pub(super) fn reads_from_now(cmd: &Cmd) -> bool {
+pub(crate) fn reads_from_now(cmd: &Cmd) -> bool {
     !places(cmd).is_empty()
 }
 

@@ -109,7 +109,8 @@ impl Aside {
     }
 
     async fn open(&self, pool: &Pool, until: Instant) -> Result<Line, Error> {
-        let options = pool.options().clone().maintenance(MaintenanceMode::Disabled);
+        // Whatever it is by now: it has commands of this client.
+        let options = pool.options().clone().maintenance(MaintenanceMode::Disabled).primary_only(false);
         let running = {
             let _context = pool.runtime().enter();
             Running::start(&options, pool.connector().clone(), Life::Aside(self.address))

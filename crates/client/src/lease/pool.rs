@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::Waker;
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -51,6 +52,10 @@ struct State {
     asides: BTreeMap<SocketAddr, Weak<Aside>>,
     has_reaper: bool,
     is_closed: bool,
+    /// Connections that were made, as long as somebody has them.
+    made: Vec<Weak<Engine>>,
+    /// Commands go to another server.
+    is_left: bool,
     totals: Totals,
 }
 
@@ -102,6 +107,10 @@ impl LeaseReport {
     }
 }
 
+/// How long commands have to leave a server that is none of the client's any more: they are ended after half of it.
+/// Sentinels demote an old primary, and close its connections, about eight seconds after they have named another one.
+const LEAVING_WINDOW: Duration = Duration::from_secs(2);
+
 /// Work waits for the first connection and for no other.
 #[derive(Debug)]
 struct UntilLost;
@@ -133,6 +142,8 @@ impl Pool {
             policy: options.policy(),
             has_reaper: false,
             is_closed: false,
+            made: Vec::new(),
+            is_left: false,
             totals: Totals::default(),
         };
         Arc::new(Self {
@@ -238,8 +249,32 @@ impl Pool {
         drop(state);
         let _context = self.runtime.enter();
         let life = Life::OneConnection(Arc::clone(&self.guide));
-        Running::start(&self.options, self.connector.clone(), life)
-            .map_err(|error| Error::misuse(error.to_string()))
+        let running = Running::start(&self.options, self.connector.clone(), life)
+            .map_err(|error| Error::misuse(error.to_string()))?;
+        let mut state = self.lock();
+        state.made.retain(|engine| engine.strong_count() > 0);
+        state.made.push(Arc::downgrade(&running.engine));
+        Ok(running)
+    }
+
+    /// Commands go to another server from now on: those that block here are ended and sent there, and whoever holds a lease is
+    /// told that it will not last. `wakes` are to be called without any lock.
+    pub(crate) fn leave(&self, wakes: &mut Vec<Waker>) {
+        let mut state = self.lock();
+        state.is_left = true;
+        let made: Vec<Arc<Engine>> = state.made.iter().filter_map(Weak::upgrade).collect();
+        drop(state);
+        for engine in made {
+            let mut state = engine.lock();
+            state.bridge.leave(clock::now(), LEAVING_WINDOW);
+            state.bridge.take_wakes(wakes);
+            wakes.extend(state.owner.take());
+        }
+    }
+
+    /// Whether commands go to another server.
+    pub(super) fn is_left(&self) -> bool {
+        self.lock().is_left
     }
 
     /// A client whose policy does not wait for its shared connection does not wait for a leased one either.
@@ -346,7 +381,9 @@ impl Pool {
     /// Whether the shared connection leads to the same process as the one at `node`.
     pub(super) fn shares(&self, node: &Node) -> bool {
         let state = self.shared.lock();
-        state.bridge.peer() == node.peer() && state.bridge.moves_announced() == node.moves()
+        // One that ends takes nothing any more.
+        let is_open = !state.is_ended && !state.bridge.is_closed();
+        is_open && state.bridge.peer() == node.peer() && state.bridge.moves_announced() == node.moves()
     }
 
     /// A command that was given up has its reply.
@@ -381,7 +418,8 @@ pub(crate) async fn say(engine: &Engine, args: &[&[u8]], timeout: Duration) -> R
         effect: SideEffect::Admin,
         replies: 1,
         deadline: clock::now() + timeout,
-        flags: Flags::NO_RETRY,
+        // What it says is meant for this server: another one's answer would be a wrong one.
+        flags: Flags::NO_RETRY | Flags::PINNED,
         bytes: encoded_len(args),
         room: None,
     };

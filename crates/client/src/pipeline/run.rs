@@ -3,7 +3,9 @@
 //! Owns what becomes of their replies, above all the outcomes of a transaction. Does not own their building
 //! ([`super`]) nor the fate of their commands when connections break (the bridge).
 
+use towline_client_proto::routing::ReadFrom;
 use towline_client_proto::{Encoder, Error, ErrorKind, Flags, Order, Reply, Sent, ServerError, Ticket};
+use towline_cluster::Slot;
 use towline_resp::frame::Frame;
 use towline_spec::SideEffect;
 
@@ -80,7 +82,7 @@ impl Pipeline {
         entries.iter().try_for_each(|entry| client.admit_to_pipeline(&entry.cmd))?;
         let Some(first) = entries.first() else { return Ok(Vec::new()) };
         let engine = match &client.inner.way {
-            Way::Endpoint(engine) => engine,
+            Way::Endpoint(engine) => client.inner.further.engine_for(engine, || first_slot(&entries)),
             Way::Cluster(cluster) => return Box::pin(clustered(&entries, client, cluster)).await,
         };
         let whole_bytes = entries.iter().map(|entry| entry.cmd.wire_len()).sum();
@@ -157,7 +159,10 @@ impl Pipeline {
             ));
         }
         let outcome = match &client.inner.way {
-            Way::Endpoint(engine) => engine.exchange(order, encode).await,
+            Way::Endpoint(engine) => {
+                let engine = client.inner.further.engine_for(engine, || first_slot(&entries));
+                engine.exchange(order, encode).await
+            }
             Way::Cluster(cluster) => {
                 let slot = cluster.slot_of_all(entries.iter().map(|entry| &entry.cmd))?;
                 cluster.exchange(slot, order, encode).await
@@ -187,6 +192,11 @@ impl Pipeline {
     }
 }
 
+/// The slot of the first key, whose lane all of them take.
+fn first_slot(entries: &[Entry]) -> Option<Slot> {
+    entries.iter().find_map(|entry| entry.cmd.slot())
+}
+
 /// The same in a cluster: the commands of one node leave together, those of different nodes beside each other.
 async fn clustered(
     entries: &[Entry],
@@ -198,7 +208,19 @@ async fn clustered(
         sends.push((cluster.way(cmd)?, cmd));
     }
     let orders = entries.iter().map(|Entry { cmd, .. }| client.order(cmd, cmd.effect())).collect();
-    Ok(cluster.submit_all(sends, orders).await)
+    Ok(cluster.submit_all(sends, read_policy(entries, client), orders).await)
+}
+
+/// Which nodes may answer the commands of a pipeline: others than primaries only if every command reads, so that no read
+/// overtakes a write of the same pipeline.
+fn read_policy(entries: &[Entry], client: &Client) -> ReadFrom {
+    let mut policies = entries.iter().map(|entry| client.read_policy(&entry.cmd));
+    let first = policies.next().unwrap_or_default();
+    if first != ReadFrom::Primary && policies.all(|policy| policy == first) {
+        first
+    } else {
+        ReadFrom::Primary
+    }
 }
 
 const MULTI: &[u8] = b"*1\r\n$5\r\nMULTI\r\n";

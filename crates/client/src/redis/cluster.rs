@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use ::redis::{ErrorKind as RedisKind, ProtocolVersion, RedisError, RedisResult};
+use towline_client_proto::routing::ReadFrom;
 use towline_client_proto::{Credentials, ProtocolChoice};
 
 use super::aio::MultiplexedConnection;
@@ -75,6 +76,7 @@ struct Changes {
     database: Option<i64>,
     connection_timeout: Option<Duration>,
     response_timeout: Option<Duration>,
+    reads_from_replicas: bool,
 }
 
 impl ClusterClientBuilder {
@@ -126,6 +128,14 @@ impl ClusterClientBuilder {
         self
     }
 
+    /// Commands that only read go to replicas in turn, and to the primary if none can answer
+    /// ([`ReadFrom::PreferReplica`]). Commands and handles may say something else in Towline's own way.
+    #[must_use]
+    pub const fn read_from_replicas(mut self) -> Self {
+        self.changes.reads_from_replicas = true;
+        self
+    }
+
     /// Means nothing here: a command is tried until its time is over, and never twice if it may have run.
     #[must_use]
     pub const fn retries(self, _count: u32) -> Self {
@@ -155,7 +165,9 @@ impl ClusterClientBuilder {
             return Err(refuse("a cluster without a node", "at least one has to be known".to_owned()));
         };
         let cluster = nodes.fold(ClusterOptions::new(), |cluster, node| cluster.seed(node.target().clone()));
-        options = options.cluster(cluster);
+        let reads = self.changes.reads_from_replicas;
+        let policy = if reads { ReadFrom::PreferReplica } else { ReadFrom::Primary };
+        options = options.cluster(cluster.read_from(policy));
         if let Some(password) = self.password {
             options = options.credentials(match self.username {
                 Some(user) => Credentials::user(user, password),
@@ -195,6 +207,13 @@ mod tests {
         assert_eq!(options.target(), &crate::transport::Target::tcp("a", 7000));
         let seeds = ClusterOptions::new().seed(crate::transport::Target::tcp("b", 7001));
         assert_eq!(options.cluster_options(), Some(&seeds));
+    }
+
+    #[test]
+    fn reads_may_go_to_replicas() {
+        let client = ClusterClient::builder(["redis://a"]).read_from_replicas().build().unwrap();
+        let reads = ClusterOptions::new().read_from(ReadFrom::PreferReplica);
+        assert_eq!(client.options.cluster_options(), Some(&reads));
     }
 
     #[test]

@@ -229,6 +229,12 @@ impl ConnectionManagerConfig {
         self
     }
 
+    /// Means nothing here.
+    #[must_use]
+    pub const fn set_write_backpressure_boundary(self, _size: usize) -> Self {
+        self
+    }
+
     pub(super) fn push_sender(&self) -> Option<Arc<dyn AsyncPushSender>> {
         self.connection.push_sender.clone()
     }

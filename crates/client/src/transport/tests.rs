@@ -148,5 +148,8 @@ async fn a_transport_that_does_not_answer_is_given_up_in_time() {
 fn a_build_without_tls_says_so() {
     let made =
         Connector::new(TcpOptions::new(), Some(TlsOptions::new().danger_accept_any_certificate(true)), None);
-    assert_eq!(made.err(), (!cfg!(feature = "tls")).then_some(TlsConfigError::NotBuilt));
+    assert_eq!(
+        made.err(),
+        (!cfg!(any(feature = "tls", feature = "native-tls"))).then_some(TlsConfigError::NotBuilt)
+    );
 }

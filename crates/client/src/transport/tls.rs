@@ -1,18 +1,19 @@
 //! TLS: what is asked for, and why it failed.
 //!
-//! Owns: [`TlsOptions`] and the errors, which exist without the feature `tls` too, so that configurations are the
-//! same in all builds. Does **not** own the handshake itself (`handshake`).
+//! Owns: [`TlsOptions`], the choice of the library, and the errors, which exist without the features `tls` and `native-tls` too, so that configurations are the
+//! same in all builds. Does **not** own the handshakes themselves (`handshake`, `system`).
 
+#[cfg(any(feature = "tls", feature = "native-tls"))]
+mod files;
 #[cfg(feature = "tls")]
 mod handshake;
+#[cfg(feature = "native-tls")]
+mod system;
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-#[cfg(feature = "tls")]
-pub(super) use handshake::{Tls, handshake};
 
 /// How to speak TLS. The default checks the server's certificate against the system's authorities.
 ///
@@ -28,6 +29,19 @@ pub struct TlsOptions {
     identity: Option<(Pem, Pem)>,
     server_name: Option<String>,
     is_insecure: bool,
+    library: Option<TlsLibrary>,
+}
+
+/// Who speaks TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum TlsLibrary {
+    /// rustls with aws-lc: the same on every system. Feature `tls`. The default where it is built: its errors name more, and
+    /// later handshakes resume the session of earlier ones.
+    Rustls,
+    /// The system's own: OpenSSL, SChannel, Security.framework. Feature `native-tls`. For those whose rules name it, or whose
+    /// keys only it can use.
+    System,
 }
 
 impl TlsOptions {
@@ -79,6 +93,12 @@ impl TlsOptions {
         self.server_name.is_some()
     }
 
+    /// Uses this library in place of the default: [`TlsLibrary::Rustls`] if it is built, else the system's.
+    pub const fn library(mut self, library: TlsLibrary) -> Self {
+        self.library = Some(library);
+        self
+    }
+
     /// Does not check the server's certificate: **anybody on the path may answer in its place** and sees every
     /// password. For tests.
     pub const fn danger_accept_any_certificate(mut self, is_insecure: bool) -> Self {
@@ -96,6 +116,7 @@ impl fmt::Debug for TlsOptions {
             .field("identity", &self.identity)
             .field("server_name", &self.server_name)
             .field("is_insecure", &self.is_insecure)
+            .field("library", &self.library)
             .finish()
     }
 }
@@ -108,7 +129,10 @@ enum Pem {
 }
 
 impl Pem {
-    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only the handshake reads files"))]
+    #[cfg_attr(
+        not(any(feature = "tls", feature = "native-tls")),
+        expect(dead_code, reason = "only the handshake reads files")
+    )]
     fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path) => Some(path),
@@ -130,8 +154,10 @@ impl fmt::Debug for Pem {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TlsConfigError {
-    /// This build has no TLS.
-    #[error("TLS is asked for, but this build has none: enable the feature `tls` of towline-client")]
+    /// This build has no TLS, or not by the library that is asked for.
+    #[error(
+        "TLS is asked for that this build has not: enable the feature `tls`, or `native-tls`, of towline-client"
+    )]
     NotBuilt,
     /// A certificate or a key cannot be used.
     #[error("{what} from {from}: {reason}")]
@@ -198,25 +224,45 @@ pub enum TlsFailure {
     Other(String),
 }
 
-/// Without the feature there is nothing to connect with.
-#[cfg(not(feature = "tls"))]
-#[derive(Debug)]
-pub(super) enum Tls {}
+/// TLS of one client, by either library; without the features there is nothing to connect with.
+#[derive(Debug, Clone)]
+pub(super) enum Tls {
+    #[cfg(feature = "tls")]
+    Rustls(Arc<handshake::Tls>),
+    #[cfg(feature = "native-tls")]
+    System(Arc<system::Tls>),
+}
 
-#[cfg(not(feature = "tls"))]
 impl Tls {
-    pub(super) fn new(_options: TlsOptions) -> Result<Self, TlsConfigError> {
-        Err(TlsConfigError::NotBuilt)
+    /// Reads all certificates.
+    pub(super) fn new(options: TlsOptions) -> Result<Self, TlsConfigError> {
+        let default = if cfg!(feature = "tls") { TlsLibrary::Rustls } else { TlsLibrary::System };
+        match options.library.unwrap_or(default) {
+            #[cfg(feature = "tls")]
+            TlsLibrary::Rustls => Ok(Self::Rustls(Arc::new(handshake::Tls::new(options)?))),
+            #[cfg(feature = "native-tls")]
+            TlsLibrary::System => Ok(Self::System(Arc::new(system::Tls::new(options)?))),
+            #[cfg(not(all(feature = "tls", feature = "native-tls")))]
+            _ => Err(TlsConfigError::NotBuilt),
+        }
     }
 }
 
-#[cfg(not(feature = "tls"))]
-#[expect(clippy::unused_async, reason = "the signature of the one with the feature")]
+/// Negotiates TLS on a new stream.
+#[cfg_attr(
+    not(any(feature = "tls", feature = "native-tls")),
+    expect(clippy::unused_async, unused_variables, reason = "the signature of the one with a library")
+)]
 pub(super) async fn handshake(
     tls: &Tls,
-    _stream: super::Stream,
-    _identity: &super::Target,
-    _limit: &super::Limit<'_>,
+    stream: super::Stream,
+    identity: &super::Target,
+    limit: &super::Limit<'_>,
 ) -> Result<super::Stream, super::ConnectError> {
-    match *tls {}
+    match *tls {
+        #[cfg(feature = "tls")]
+        Tls::Rustls(ref tls) => handshake::handshake(tls, stream, identity, limit).await,
+        #[cfg(feature = "native-tls")]
+        Tls::System(ref tls) => system::handshake(tls, stream, identity, limit).await,
+    }
 }

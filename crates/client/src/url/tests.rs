@@ -1,4 +1,5 @@
 use super::*;
+use crate::primary_options::SentinelTls;
 use proptest::prelude::*;
 use std::task::{Context, Poll, Waker};
 
@@ -54,6 +55,13 @@ fn every_form_is_read() {
     is("redis://db?pass=secret", "db", 6379, password("secret"), 0);
     let raw = known(&parsed("redis://:%ff@db")).unwrap();
     assert_eq!(raw, Credentials::password(&b"\xff"[..]));
+}
+
+#[test]
+fn lanes_are_counted() {
+    assert_eq!(parsed("redis://db?lanes=4").lane_count().count(), 4);
+    assert_eq!(parsed("redis://a,b/?cluster=true&lanes=32").lane_count().count(), 32);
+    assert_eq!(parsed("unix:///tmp/s").lane_count().count(), 1);
 }
 
 #[test]
@@ -149,6 +157,7 @@ fn each_part_has_its_error() {
     for (option, values) in [
         ("protocol", &["", "4", "resp"][..]),
         ("backlog", &["never"]),
+        ("lanes", &["0", "33", "+4", "256", ""]),
         (
             "command_timeout",
             &["5", "s", "", "-1s", "1.5s", "5h", "99999999999999999999s", "18446744073709551615m"],
@@ -195,6 +204,25 @@ proptest! {
 }
 
 #[test]
+fn a_cluster_may_be_read_from_replicas() {
+    let url = "redis://a/?cluster=true&read_from=nearest&zone=eu%2D1a&replica_lag_max=65536";
+    let options = parsed(url);
+    let reads = ClusterOptions::new().read_from(ReadFrom::Nearest).zone("eu-1a").replica_lag_max(65536);
+    assert_eq!(options.cluster_options(), Some(&reads));
+    for (_, name) in ReadFrom::NAMES {
+        parsed(&format!("redis-cluster://a?read_from={name}"));
+    }
+    assert_eq!(refused("redis://a?read_from=any"), UrlError::NoCluster);
+    assert_eq!(refused("redis://a?zone=eu-1a"), UrlError::NoCluster);
+    let bad = |name| UrlError::Value { name, expected: "a number of bytes" };
+    assert_eq!(refused("redis-cluster://a?replica_lag_max=1s"), bad("replica_lag_max"));
+    assert!(matches!(
+        refused("redis-cluster://a?read_from=slave"),
+        UrlError::Value { name: "read_from", .. }
+    ));
+}
+
+#[test]
 fn a_cluster_is_one_or_more_of_its_nodes() {
     let seeds = |url: &str| {
         let options: ConnectOptions = url.parse().unwrap();
@@ -221,4 +249,74 @@ fn a_cluster_is_one_or_more_of_its_nodes() {
     assert_eq!(refused("redis://a,/?cluster=true"), UrlError::NoHost);
     assert_eq!(refused("unix-cluster:///tmp/s"), UrlError::Scheme);
     assert!(matches!(refused("redis://a?cluster=yes"), UrlError::Value { name: "cluster", .. }));
+}
+
+#[test]
+fn sentinels_are_named_as_other_clients_name_them() {
+    let found = |url: &str| {
+        let options: ConnectOptions = url.parse().unwrap_or_else(|error| panic!("{url}: {error}"));
+        let sentinel = options.sentinel_options().unwrap();
+        let further: Vec<_> = sentinel.further_sentinels().iter().map(ToString::to_string).collect();
+        let database = options.handshake(None, Duration::from_secs(1), None).database;
+        let tls = if options.tls_options().is_some() { "tls" } else { "plain" };
+        let who = if sentinel.provider().is_some() { "known" } else { "unknown" };
+        let further = further.join(" ");
+        format!("{} {} [{further}] {database} {tls} {who}", sentinel.name(), options.target())
+    };
+    for (url, expected) in [
+        ("redis-sentinel://a/cache", "cache a:26379 [] 0 plain unknown"),
+        ("redis+sentinel://a:1,b,[::1]:3/cache/7", "cache a:1 [b:26379 [::1]:3] 7 plain unknown"),
+        ("rediss-sentinel://a/cache?db=2", "cache a:26379 [] 2 tls unknown"),
+        ("valkeys+sentinel://u:p@a/my%20cache/1?sentinel_password=x", "my cache a:26379 [] 1 tls known"),
+        (
+            "valkey-sentinel://a/cache?sentinel_username=u&sentinel_password=x",
+            "cache a:26379 [] 0 plain known",
+        ),
+        (
+            "redis-sentinel://u:p@a:1/3?sentinelServiceName=cache&node=b:2&node=c&sentinelUsername=u&sentinelPassword=x",
+            "cache a:1 [b:2 c:26379] 3 plain known",
+        ),
+        ("redis-sentinel://a:6379?sentinelServiceName=cache", "cache a:6379 [] 0 plain unknown"),
+    ] {
+        assert_eq!(found(url), expected, "{url}");
+    }
+    let refused = |url: &str| url.parse::<ConnectOptions>().unwrap_err();
+    for url in ["redis-sentinel://a", "redis-sentinel://a/", "redis-sentinel://a//1"] {
+        assert_eq!(refused(url), UrlError::NoPrimaryName, "{url}");
+    }
+    assert!(refused("redis-sentinel://a").to_string().contains("redis-sentinel://host:26379/name"));
+    assert_eq!(refused("redis-sentinel://a/cache/x"), UrlError::Database);
+    assert_eq!(refused("redis-sentinel://a/cache/1/2"), UrlError::Database);
+    assert_eq!(refused("redis-sentinel://a/cache?cluster=true"), UrlError::TwoTopologies);
+    assert_eq!(refused("redis-sentinel://a/cache?sentinel_username=u"), UrlError::SentinelCredentials);
+    assert_eq!(
+        refused("redis://a?sentinelServiceName=cache"),
+        UrlError::NoSentinel { name: "sentinelServiceName" }
+    );
+    assert_eq!(refused("redis-cluster://a?node=b"), UrlError::NoSentinel { name: "node" });
+    assert_eq!(refused("unix-sentinel:///tmp/s"), UrlError::Scheme);
+    assert_eq!(refused("redis-sentinel://a/x?sentinel_tls=1"), {
+        UrlError::Value { name: "sentinel_tls", expected: "true or false" }
+    });
+}
+
+/// The authorities and `#insecure` of the servers hold for the sentinels too.
+#[test]
+fn sentinels_with_tls_are_as_the_servers_unless_only_they_have_it() {
+    let choice = |url: &str| parsed(url).sentinel_options().unwrap().tls_choice().clone();
+    assert_eq!(choice("rediss-sentinel://a/name?sentinel_tls=true#insecure"), SentinelTls::AsServers);
+    assert_eq!(choice("rediss-sentinel://a/name#insecure"), SentinelTls::AsServers);
+    assert_eq!(choice("rediss-sentinel://a/name?sentinel_tls=false"), SentinelTls::Plain);
+    let own = SentinelTls::Own(Box::new(TlsOptions::new()));
+    assert_eq!(choice("redis-sentinel://a/name?sentinel_tls=true"), own);
+}
+
+#[test]
+fn replicated_servers_are_several_hosts() {
+    let options: ConnectOptions = "redis://a,b:2/3?replicated=true".parse().unwrap();
+    let replicated = options.replicated_options().unwrap();
+    assert_eq!(replicated.further_servers(), [Target::tcp("b", 2)]);
+    assert!(options.cluster_options().is_none());
+    let refused = "redis://a,b?replicated=true&cluster=true".parse::<ConnectOptions>().unwrap_err();
+    assert_eq!(refused, UrlError::TwoTopologies);
 }

@@ -21,6 +21,15 @@ pub enum ReplyError {
         /// Positions from the outside to the element that is meant; empty: the reply itself.
         path: Vec<usize>,
     },
+    /// A field of a struct is not what it is to be.
+    Field {
+        /// The field's name in the reply.
+        name: &'static str,
+        /// Positions from the outside to the struct; empty: it is the reply itself.
+        path: Vec<usize>,
+        /// What is wrong with the field.
+        error: Box<Self>,
+    },
 }
 
 /// What came in place of what was expected.
@@ -35,34 +44,45 @@ pub enum Found {
     Number,
     /// This many elements.
     Elements(usize),
+    /// Nothing: a field that is not there.
+    Absent,
 }
 
 impl ReplyError {
     /// A frame that is not what was expected: the server's error if it is one.
-    pub(super) fn unexpected(expected: &'static str, frame: &Frame) -> Self {
+    pub(crate) fn unexpected(expected: &'static str, frame: &Frame) -> Self {
         match ServerError::from_frame(frame) {
             Some(error) => Self::Server(error),
             None => Self::shape(expected, Found::Kind(kind(frame))),
         }
     }
 
-    pub(super) const fn shape(expected: &'static str, found: Found) -> Self {
+    pub(crate) const fn shape(expected: &'static str, found: Found) -> Self {
         Self::Shape { expected, found, path: Vec::new() }
     }
 
     /// The same error of the element at `index`.
     pub(super) fn at(mut self, index: usize) -> Self {
-        if let Self::Shape { path, .. } = &mut self {
+        if let Self::Shape { path, .. } | Self::Field { path, .. } = &mut self {
             path.insert(0, index);
         }
         self
+    }
+
+    /// The same error of a struct's field.
+    #[cfg_attr(not(feature = "derive"), expect(dead_code, reason = "only derived structs have fields"))]
+    pub(super) fn within(self, name: &'static str) -> Self {
+        match self {
+            Self::Server(error) => Self::Server(error),
+            error => Self::Field { name, path: Vec::new(), error: Box::new(error) },
+        }
     }
 
     /// The server's error, if that is the reason.
     pub const fn server_error(&self) -> Option<&ServerError> {
         match self {
             Self::Server(error) => Some(error),
-            Self::Shape { .. } => None,
+            Self::Shape { .. } | Self::Field { .. } => None,
         }
     }
 }
@@ -89,21 +109,34 @@ const fn kind(frame: &Frame) -> &'static str {
 
 impl fmt::Display for ReplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (expected, found, path) = match self {
-            Self::Server(error) => return fmt::Display::fmt(error, f),
-            Self::Shape { expected, found, path } => (expected, found, path),
-        };
-        f.write_str("the reply")?;
-        for index in path {
-            write!(f, "[{index}]")?;
+        let mut error = self;
+        if let Self::Server(error) = error {
+            return fmt::Display::fmt(error, f);
         }
+        f.write_str("the reply")?;
+        let (expected, found) = loop {
+            let (Self::Shape { path, .. } | Self::Field { path, .. }) = error else { return Ok(()) };
+            path.iter().try_for_each(|index| write!(f, "[{index}]"))?;
+            match error {
+                Self::Field { name, error: inner, .. } => {
+                    write!(f, ".{name}")?;
+                    error = inner;
+                }
+                Self::Shape { expected, found, .. } => break (expected, found),
+                Self::Server(_) => return Ok(()),
+            }
+        };
         match found {
             Found::Kind(kind) => write!(f, " is {kind}, expected {expected}")?,
             Found::Text(len) => write!(f, " is a text of {len} bytes that is not {expected}")?,
             Found::Number => write!(f, " is a number that does not fit, expected {expected}")?,
             Found::Elements(count) => write!(f, " has {count} elements, expected {expected}")?,
+            Found::Absent => write!(f, " is absent, expected {expected}")?,
         }
-        if *found == Found::Kind("null") { f.write_str("; an `Option` takes null") } else { Ok(()) }
+        if matches!(found, Found::Kind("null") | Found::Absent) {
+            f.write_str("; an `Option` takes null")?;
+        }
+        Ok(())
     }
 }
 
@@ -111,7 +144,7 @@ impl std::error::Error for ReplyError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Server(error) => Some(error),
-            Self::Shape { .. } => None,
+            Self::Shape { .. } | Self::Field { .. } => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Owns that decision and the sending of the reply. Does not own what commands do (see [`super::commands`]).
 
 use bytes::Bytes;
+use towline_resp::frame::Frame;
 use towline_resp::writer::Writer;
 use towline_sansio::Instant;
 use towline_spec::{Command, Flags, ResolveError, resolve};
@@ -20,6 +21,13 @@ impl Model {
         let is_muted = session.reply_mode != ReplyMode::On;
         if session.reply_mode == ReplyMode::SkipNext {
             session.reply_mode = ReplyMode::On;
+        }
+        if let Some(reply) = self.prepared(connection, args) {
+            if !is_muted {
+                let bytes = reply.encode(self.proto_of(connection));
+                self.emit(now, connection, bytes);
+            }
+            return;
         }
         let command = match self.admit(connection, args) {
             Ok(command) => command,
@@ -46,6 +54,19 @@ impl Model {
         let is_muted = is_muted && command.name != "client|reply";
         let call = Call { now, connection, command, args, is_first, is_queued: false };
         self.execute(&call, wrong, is_muted);
+    }
+
+    /// The reply that was prepared for a command, see [`Model::answer`]. Within a transaction none is.
+    fn prepared(&self, connection: ConnectionId, args: &[Bytes]) -> Option<Frame> {
+        let session = self.sessions.get(&connection)?;
+        if session.transaction.is_some() || !session.is_authenticated {
+            return None;
+        }
+        let begins = |words: &[Bytes]| {
+            args.len() >= words.len()
+                && words.iter().zip(args).all(|(word, arg)| word.eq_ignore_ascii_case(arg))
+        };
+        self.answers.iter().rev().find(|(words, _)| begins(words)).map(|(_, reply)| reply.clone())
     }
 
     /// Executes one command and sends its reply, or does what is wrong with it.

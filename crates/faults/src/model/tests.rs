@@ -79,6 +79,18 @@ fn rig() -> Rig {
 }
 
 #[test]
+fn prepared_replies_answer_what_begins_with_their_words() {
+    let mut rig = Rig::new(ModelConfig::default());
+    rig.model.answer("json.get", Frame::Null);
+    rig.model.answer("JSON.GET doc", Frame::Integer(7));
+    rig.model.answer("client id", Frame::Boolean(true));
+    assert_eq!(rig.call(A, &["JSON.GET doc $", "Json.Get other", "JSON.GET"]), "1::7 $-1 $-1");
+    assert_eq!(rig.call(A, &["CLIENT ID"]), "1::1");
+    assert_eq!(rig.call(A, &["MULTI", "JSON.GET doc", "EXEC"]).split(' ').next(), Some("1:+OK"));
+    assert!(rig.model.ledger().entries().iter().all(|entry| entry.args[0] != "JSON.GET"));
+}
+
+#[test]
 fn strings_and_lists_answer_as_redis_does() {
     let mut rig = rig();
     let commands =

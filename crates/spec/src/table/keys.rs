@@ -59,8 +59,7 @@ pub(super) const ROWS: &[Row] = &[
         .shape(KeyShape::Migrate)
         .effect(NonIdempotent)
         .acl(acl::DANGEROUS)
-        .tips(&["nondeterministic_output"])
-        .planned("cluster"),
+        .tips(&["nondeterministic_output"]),
     cmd("move", 3, WRITE | FAST)
         .args("key db")
         .doc("1.0.0", "Moves a key to another database.")

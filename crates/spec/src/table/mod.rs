@@ -24,43 +24,43 @@ mod transactions;
 mod zsets;
 
 /// What every file of rows needs.
-mod prelude {
-    pub(super) use crate::bits::acl;
-    pub(super) use crate::bits::flag::*;
-    pub(super) use crate::bits::key_flag::*;
-    pub(super) use crate::command::SideEffect::*;
-    pub(super) use crate::keys::{KeyShape, KeySpec};
-    pub(super) use crate::row::{Row, after, cmd, counted, key, keys, unknown};
+pub(crate) mod prelude {
+    pub(crate) use crate::bits::acl;
+    pub(crate) use crate::bits::flag::*;
+    pub(crate) use crate::bits::key_flag::*;
+    pub(crate) use crate::command::SideEffect::*;
+    pub(crate) use crate::keys::{KeyShape, KeySpec};
+    pub(crate) use crate::row::{Row, after, cmd, counted, key, keys, unknown};
 
     /// No flags.
-    pub(super) const NONE: u32 = 0;
+    pub(crate) const NONE: u32 = 0;
 
     /// One key, whose data goes to the user.
-    pub(super) const READ_1: &[KeySpec] = &[key(1, RO | ACCESS)];
+    pub(crate) const READ_1: &[KeySpec] = &[key(1, RO | ACCESS)];
     /// The same at argument 2, for subcommands.
-    pub(super) const READ_2: &[KeySpec] = &[key(2, RO | ACCESS)];
+    pub(crate) const READ_2: &[KeySpec] = &[key(2, RO | ACCESS)];
     /// All arguments are keys, whose data goes to the user.
-    pub(super) const READ_ALL: &[KeySpec] = &[keys(1, -1, 1, RO | ACCESS)];
+    pub(crate) const READ_ALL: &[KeySpec] = &[keys(1, -1, 1, RO | ACCESS)];
     /// A count and that many keys, whose data goes to the user.
-    pub(super) const READ_COUNTED_1: &[KeySpec] = &[counted(1, 1, RO | ACCESS)];
+    pub(crate) const READ_COUNTED_1: &[KeySpec] = &[counted(1, 1, RO | ACCESS)];
     /// One key, of which only facts (type, size, expiry) go to the user.
-    pub(super) const META_1: &[KeySpec] = &[key(1, RO)];
+    pub(crate) const META_1: &[KeySpec] = &[key(1, RO)];
     /// The same at argument 2, for subcommands.
-    pub(super) const META_2: &[KeySpec] = &[key(2, RO)];
+    pub(crate) const META_2: &[KeySpec] = &[key(2, RO)];
     /// All arguments are keys, of which only facts go to the user.
-    pub(super) const META_ALL: &[KeySpec] = &[keys(1, -1, 1, RO)];
+    pub(crate) const META_ALL: &[KeySpec] = &[keys(1, -1, 1, RO)];
     /// One key, in whose value something changes.
-    pub(super) const CHANGE_1: &[KeySpec] = &[key(1, RW | UPDATE)];
+    pub(crate) const CHANGE_1: &[KeySpec] = &[key(1, RW | UPDATE)];
     /// One key, in whose value something changes and is shown.
-    pub(super) const EXCHANGE_1: &[KeySpec] = &[key(1, RW | ACCESS | UPDATE)];
+    pub(crate) const EXCHANGE_1: &[KeySpec] = &[key(1, RW | ACCESS | UPDATE)];
     /// One key, to whose value something is added.
-    pub(super) const ADD_1: &[KeySpec] = &[key(1, RW | INSERT)];
+    pub(crate) const ADD_1: &[KeySpec] = &[key(1, RW | INSERT)];
     /// One key, from whose value something is removed.
-    pub(super) const REMOVE_1: &[KeySpec] = &[key(1, RW | DELETE)];
+    pub(crate) const REMOVE_1: &[KeySpec] = &[key(1, RW | DELETE)];
     /// One key, from whose value something is removed and shown.
-    pub(super) const TAKE_1: &[KeySpec] = &[key(1, RW | ACCESS | DELETE)];
+    pub(crate) const TAKE_1: &[KeySpec] = &[key(1, RW | ACCESS | DELETE)];
     /// One key, whose value is replaced.
-    pub(super) const REPLACE_1: &[KeySpec] = &[key(1, OW | UPDATE)];
+    pub(crate) const REPLACE_1: &[KeySpec] = &[key(1, OW | UPDATE)];
 }
 
 const GROUPS: &[(Group, &[Row])] = &[
@@ -267,7 +267,7 @@ pub(crate) const fn id(name: &str) -> CommandId {
     panic!("no command has this name")
 }
 
-const fn equal(left: &[u8], right: &[u8]) -> bool {
+pub(crate) const fn equal(left: &[u8], right: &[u8]) -> bool {
     if left.len() != right.len() {
         return false;
     }

@@ -347,8 +347,7 @@ pub(super) const ROWS: &[Row] = &[
         .keys(REPLACE_1)
         .effect(Convergent)
         .acl(acl::DANGEROUS | acl::KEYSPACE)
-        .internal()
-        .planned("cluster"),
+        .internal(),
     cmd("role", 1, NOSCRIPT | LOADING | STALE | FAST)
         .doc("2.8.12", "Shows the replication role.")
         .effect(ReadOnly)

@@ -10,6 +10,9 @@ use tokio::io::unix::AsyncFd;
 /// Shorter periods would spend more on the timer than on the commands; several become due at once instead.
 const PERIOD_MIN: Duration = Duration::from_micros(50);
 
+/// How often [`pause`] looks whether it is over.
+const PAUSE_LOOKS_PER_SECOND: u32 = 1_000;
+
 /// Knows how many commands are due, and since when.
 pub(crate) struct Pacer {
     timer: AsyncFd<Descriptor>,
@@ -61,4 +64,14 @@ impl Pacer {
             }
         }
     }
+}
+
+/// Lets the other tasks run for a while.
+pub(crate) async fn pause(length: Duration) -> anyhow::Result<()> {
+    let until = Instant::now() + length;
+    let mut pacer = Pacer::start(PAUSE_LOOKS_PER_SECOND)?;
+    while Instant::now() < until {
+        drop(pacer.due().await?);
+    }
+    Ok(())
 }

@@ -5,7 +5,7 @@
 use crate::allocations::Counters;
 use crate::case::{Measured, Queued, QueuedMemory};
 use crate::clients::{BenchClient, Patience};
-use crate::pacer::Pacer;
+use crate::pacer::{Pacer, pause};
 use crate::server::{Server, free_port, ready};
 use crate::statistics::{KEYS, VALUE_BYTES, keys, quantile_us, tick, value};
 use anyhow::Context;
@@ -167,14 +167,4 @@ async fn probe<C: BenchClient>(
     }
     ticks.sort_unstable();
     Ok(ticks)
-}
-
-/// Lets the client's own tasks run for a while.
-async fn pause(length: Duration) -> anyhow::Result<()> {
-    let until = Instant::now() + length;
-    let mut pacer = Pacer::start(PROBES_PER_SECOND)?;
-    while Instant::now() < until {
-        drop(pacer.due().await?);
-    }
-    Ok(())
 }

@@ -4,7 +4,7 @@ use crate::allocations::Counters;
 use crate::case::{Case, ClientName, Line, Measured, Operation, Request, Runtime};
 use crate::clients::{BenchClient, Fred, Harness, Manager, Multiplexed, Rustis, Towline};
 use crate::server::{Server, fill, free_port, ready};
-use crate::{closed, large, open, queued, report};
+use crate::{closed, cluster, large, open, queued, report};
 use anyhow::{Context, bail};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::fs::File;
@@ -28,6 +28,10 @@ struct Arguments {
 enum Chore {
     /// Measures: rounds over all cases, all clients in each, one process for each measurement
     Bench(Bench),
+    /// Measures what a cluster costs Towline's client: one server, and clusters of several sizes, in turn
+    Cluster(cluster::Bench),
+    /// Takes one measurement of a cluster in this process (what `cluster` starts); prints one line of JSON
+    ClusterOnce(cluster::Once),
     /// Takes one measurement in this process (what `bench` starts); prints one line of JSON
     Run {
         /// The request, as JSON
@@ -93,6 +97,8 @@ struct Step {
 pub fn main(counters: Option<Counters>) -> anyhow::Result<()> {
     match Arguments::parse().command {
         Chore::Bench(options) => bench(&options),
+        Chore::Cluster(options) => cluster::bench(&options),
+        Chore::ClusterOnce(options) => cluster::once(&options),
         Chore::Run { request } => {
             let request =
                 serde_json::from_str(&request).context("the request is not one of this program's")?;

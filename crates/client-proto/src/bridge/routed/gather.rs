@@ -3,7 +3,7 @@
 //! Owns the fences, the taking of unsent commands out of the queue, and the moment at which what waits is sent. Does not own
 //! why a slot waits.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use towline_cluster::Slot;
 use towline_sansio::Instant;
@@ -36,11 +36,11 @@ impl<W> Bridge<W> {
             }
         }
         for (slot, tickets) in tickets {
-            if is_local && tickets.is_empty() {
-                continue;
-            }
-            if is_local && let Some(hold) = routed.holds.get_mut(&slot) {
-                hold.awaits += 1;
+            if is_local {
+                let Some(hold) = routed.holds.get_mut(&slot).filter(|_| !tickets.is_empty()) else {
+                    continue;
+                };
+                hold.own += 1;
             }
             routed.fences.push(Fence { slot, tickets, is_gathered: is_local, is_local });
             if !is_local {
@@ -61,27 +61,25 @@ impl<W> Bridge<W> {
         let held = self.extract(|tag, flags| {
             (is_all && !flags.contains(Flags::PINNED)) || wanted.contains_key(&tag.slot)
         });
-        let mut here: BTreeMap<Slot, Vec<Held>> = BTreeMap::new();
         for held in held {
             let Some(routed) = &mut self.routed else { return };
             let slot = routed.tag(held.index).slot;
-            if wanted.get(&slot) == Some(&true) && !is_all && !routed.closed.contains(slot) {
-                here.entry(slot).or_default().push(held);
-            } else {
-                self.stray(held, StrayReason::Shed);
+            let is_here = wanted.get(&slot) == Some(&true) && !is_all && !routed.closed.contains(slot);
+            match routed.holds.get_mut(&slot).filter(|_| is_here) {
+                Some(hold) => {
+                    if let Some(slot) = self.slots.at_mut(held.index) {
+                        slot.place = Place::Held;
+                    }
+                    hold.keep(held);
+                }
+                None => self.stray(held, StrayReason::Shed),
             }
         }
         let local: Vec<Slot> =
             wanted.iter().filter(|(_, is_here)| **is_here).map(|(slot, _)| *slot).collect();
-        for (slot, held) in here {
-            let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.get_mut(&slot)) else {
-                continue;
-            };
-            for held in held.into_iter().rev() {
-                if let Some(slot) = self.slots.at_mut(held.index) {
-                    slot.place = Place::Held;
-                }
-                hold.shed.push_front(held);
+        for slot in &local {
+            if let Some(hold) = self.hold_of(*slot) {
+                hold.is_gathering = false;
             }
         }
         self.raise_fences(&local, true);
@@ -92,6 +90,7 @@ impl<W> Bridge<W> {
         }
         self.release();
         self.check_fences(now);
+        local.into_iter().for_each(|slot| self.pump_hold(now, slot));
     }
 
     /// Takes commands out of the queue; their bytes stay accounted as unsent.
@@ -111,7 +110,8 @@ impl<W> Bridge<W> {
             if !log.copy(pending.end - u64::from(pending.len)..pending.end, &mut bytes) {
                 return true;
             }
-            out.push(Held { index: *index, bytes });
+            let number = routed.tag(*index).number;
+            out.push(Held { index: *index, number, is_returned: false, bytes });
             old_gone += usize::from(at <= old);
             false
         });
@@ -120,14 +120,16 @@ impl<W> Bridge<W> {
         out
     }
 
-    /// What waited for these slots here goes where they go.
+    /// What waited for these slots here goes where they go, and waits there until the fence has passed: an older command may
+    /// be on its way to the router.
     pub(super) fn give_up_holds(&mut self, slots: &[Slot]) {
         for slot in slots {
             let Some(hold) = self.routed.as_mut().and_then(|routed| routed.holds.remove(slot)) else {
                 continue;
             };
-            hold.returned.into_iter().for_each(|held| self.stray(held, StrayReason::Returned));
-            hold.shed.into_iter().chain(hold.later).for_each(|held| self.stray(held, StrayReason::Shed));
+            for held in hold.waiting.into_values() {
+                self.stray(held, StrayReason::Shed);
+            }
         }
     }
 
@@ -138,17 +140,22 @@ impl<W> Bridge<W> {
             return;
         }
         let slots = &self.slots;
-        let is_open = |ticket: &Ticket| {
+        let is_open = |ticket: &Ticket, is_local: bool| {
             slots.ticket(ticket.index()) == Some(*ticket)
                 && slots.at(ticket.index()).is_some_and(|slot| {
-                    matches!(slot.state, State::Pending(_))
-                        && matches!(slot.place, Place::InFlight | Place::Strayed)
+                    let is_away = match slot.place {
+                        Place::InFlight | Place::Strayed => true,
+                        // A loss has brought it back, and it has not left. Here it goes before what waits anyway.
+                        Place::Queue => !is_local,
+                        Place::Delayed | Place::Held => false,
+                    };
+                    is_away && matches!(slot.state, State::Pending(_))
                 })
         };
         let mut passed = Vec::new();
         routed.fences.retain_mut(|fence| {
             // The last was sent last, so usually nothing else has to be looked at.
-            while fence.tickets.last().is_some_and(|ticket| !is_open(ticket)) {
+            while fence.tickets.last().is_some_and(|ticket| !is_open(ticket, fence.is_local)) {
                 fence.tickets.pop();
             }
             let is_over = fence.is_gathered && fence.tickets.is_empty();
@@ -159,7 +166,7 @@ impl<W> Bridge<W> {
         });
         for (slot, is_local) in passed {
             if is_local {
-                self.unfence(now, slot);
+                self.unfence_own(now, slot);
             } else if let Some(routed) = &mut self.routed {
                 routed.news.passed.push(slot);
             }
@@ -175,14 +182,8 @@ impl<W> Bridge<W> {
             return;
         }
         hold.due = None;
-        let mut ready = VecDeque::new();
-        // With two fences the slot has moved twice in a moment: what comes back first may not be the oldest.
-        if hold.awaits <= 1 {
-            ready.append(&mut hold.returned);
-        }
-        if hold.awaits == 0 {
-            ready.append(&mut hold.shed);
-            ready.append(&mut hold.later);
+        let ready = hold.ready();
+        if hold.is_over() {
             routed.holds.remove(&slot);
         }
         ready.into_iter().for_each(|held| self.enqueue(now, held));

@@ -17,7 +17,7 @@ use super::{Held, MapTrouble, NO_SLOT, News, Tag};
 use crate::bridge::{Attempts, Bridge, Millis, Pending, Place, State};
 use crate::command::{Flags, Reply};
 use crate::error::Error;
-use crate::routing::{Cure, Refusal, cure};
+use crate::routing::{Cure, REDIRECTS_AT_ONCE, ReadFrom, Refusal, cure};
 use crate::server_error::{ServerClass, ServerError};
 use crate::slab::Ticket;
 
@@ -32,6 +32,8 @@ pub struct Stray {
     pub slot: Option<Slot>,
     /// Why it left.
     pub reason: StrayReason,
+    /// Who may answer it: [`ReadFrom::Primary`] unless it comes from a bridge for reads.
+    pub read: ReadFrom,
     effect: SideEffect,
     flags: Flags,
     attempts: Attempts,
@@ -40,6 +42,7 @@ pub struct Stray {
     replies: u32,
     redirects: u8,
     waits: u8,
+    number: u64,
     bytes: Vec<u8>,
 }
 
@@ -50,7 +53,7 @@ pub enum StrayReason {
     Redirected(Redirect, Option<Duration>),
     /// Its slot has moved, and it was sent and came back.
     Returned,
-    /// Its slot has moved, and it was not sent.
+    /// Its slot has moved, and it waited: in the queue, or for its slot.
     Shed,
 }
 
@@ -61,7 +64,7 @@ pub enum Adopt {
     First,
     /// As [`Adopt::First`], after `ASKING`: the slot belongs to another bridge.
     Asking,
-    /// It was not sent.
+    /// It waited when its slot moved.
     Unsent,
 }
 
@@ -127,11 +130,15 @@ impl<W> Bridge<W> {
         if tag.slot == NO_SLOT || is_unwanted || !error.class().is_not_executed() {
             return false;
         }
-        let cure = cure(&Refusal {
-            class: error.class(),
-            redirects: tag.redirects,
-            no_retry: slot.flags.contains(Flags::NO_RETRY),
-        });
+        let cure = if routed.is_reader {
+            cure_read(tag.redirects)
+        } else {
+            cure(&Refusal {
+                class: error.class(),
+                redirects: tag.redirects,
+                no_retry: slot.flags.contains(Flags::NO_RETRY),
+            })
+        };
         let State::Pending(pending) = &slot.state else { return false };
         if cure == Cure::Fail {
             return false;
@@ -151,13 +158,20 @@ impl<W> Bridge<W> {
         self.unsent_bytes += pending.len as usize;
         self.partial.remove(&index);
         self.report.counters.refused_retried += 1;
-        self.send_on(now, Held { index, bytes }, tag, error, cure);
+        let held = Held { index, number: tag.number, is_returned: true, bytes };
+        self.send_on(now, held, tag, error, cure);
         true
     }
 
     fn send_on(&mut self, now: Instant, held: Held, tag: Tag, error: &ServerError, cure: Cure) {
         let index = held.index;
         match cure {
+            Cure::Follow { .. } if self.is_reader() => {
+                let is_redirect = matches!(error.class(), ServerClass::Moved | ServerClass::Ask);
+                self.note_trouble(if is_redirect { MapTrouble::Redirected } else { MapTrouble::Refused });
+                self.retag(index, Tag { redirects: tag.redirects.saturating_add(1), ..tag });
+                self.stray(held, StrayReason::Returned);
+            }
             Cure::Follow { is_at_once } => {
                 let redirects = tag.redirects.saturating_add(1);
                 let pause = (!is_at_once).then(|| self.refused_wait(redirects));
@@ -175,13 +189,19 @@ impl<W> Bridge<W> {
         }
     }
 
-    /// Keeps a refused command, and with it its slot.
+    /// Keeps a refused command, and with it its slot; or lets it go, if the slot is another bridge's.
     fn wait(&mut self, now: Instant, held: Held, tag: Tag) {
         let waits = tag.waits.saturating_add(1);
         let wait = self.refused_wait(waits);
         self.retag(held.index, Tag { waits, ..tag });
+        // The bridge that has the slot now waits for this one to be answered or to come.
+        let is_elsewhere =
+            self.routed.as_ref().is_some_and(|it| it.is_leaving || it.closed.contains(tag.slot));
+        if is_elsewhere && !tag.is_asking {
+            return self.stray(held, StrayReason::Returned);
+        }
         if let Some(hold) = self.hold_for(now, tag.slot, wait) {
-            hold.returned.push_back(held);
+            hold.keep(held);
         }
     }
 
@@ -199,7 +219,7 @@ impl<W> Bridge<W> {
 
     /// Makes a stray of a command whose bytes were taken out of the log.
     pub(super) fn stray(&mut self, held: Held, reason: StrayReason) {
-        let Held { index, mut bytes } = held;
+        let Held { index, mut bytes, .. } = held;
         let (Some(routed), Some((origin, slot))) = (&mut self.routed, self.slots.entry_at_mut(index)) else {
             return;
         };
@@ -216,6 +236,7 @@ impl<W> Bridge<W> {
             origin,
             slot: (tag.slot != NO_SLOT).then_some(tag.slot),
             reason,
+            read: tag.read,
             effect: slot.effect,
             flags: slot.flags,
             attempts: slot.attempts,
@@ -224,6 +245,7 @@ impl<W> Bridge<W> {
             replies: pending.replies,
             redirects: tag.redirects,
             waits: tag.waits,
+            number: tag.number,
             bytes,
         });
     }
@@ -235,7 +257,9 @@ impl<W> Bridge<W> {
             if let Some(State::Pending(pending)) = self.slots.at(delayed.index).map(|slot| &slot.state) {
                 self.unsent_bytes += pending.len as usize;
             }
-            self.stray(Held { index: delayed.index, bytes: delayed.bytes }, StrayReason::Shed);
+            let (index, bytes) = (delayed.index, delayed.bytes);
+            let number = self.routed.as_ref().map_or(0, |routed| routed.tag(index).number);
+            self.stray(Held { index, number, is_returned: false, bytes }, StrayReason::Shed);
         }
         if let (Some(routed), Some(earlier)) = (&mut self.routed, earlier) {
             let mut shed = std::mem::replace(&mut routed.news, earlier);
@@ -269,31 +293,39 @@ impl<W> Bridge<W> {
             let left = stray.deadline.wrapping_sub(self.clock.millis(now)).cast_signed().max(0);
             self.clock.arm(now + Duration::from_millis(u64::from(left.cast_unsigned())));
         }
-        let (redirects, waits) = (stray.redirects, stray.waits);
-        self.retag(ticket.index(), Tag { slot, redirects, waits, is_asking });
-        let held = Held { index: ticket.index(), bytes };
-        match (how, &stray.reason) {
-            (Adopt::First | Adopt::Asking, StrayReason::Redirected(_, Some(pause))) if slot != NO_SLOT => {
-                if let Some(hold) = self.hold_for(now, slot, *pause) {
-                    hold.returned.push_back(held);
-                }
-            }
-            (Adopt::Unsent, _) => match self.hold_of(slot) {
-                Some(hold) => hold.shed.push_back(held),
-                None => self.enqueue(now, held),
-            },
-            (Adopt::First | Adopt::Asking, _) => {
-                match self.hold_of(slot).filter(|hold| hold.due.is_some() || hold.awaits > 1) {
-                    Some(hold) => hold.returned.push_back(held),
-                    None => self.enqueue(now, held),
-                }
-            }
-        }
+        let (redirects, waits, number) = (stray.redirects, stray.waits, stray.number);
+        self.retag(ticket.index(), Tag { slot, redirects, waits, is_asking, read: stray.read, number });
+        let is_returned = how != Adopt::Unsent;
+        self.take_in(now, Held { index: ticket.index(), number, is_returned, bytes }, stray, how);
         self.advance(now);
         Some(ticket)
     }
 
-    fn hold_of(&mut self, slot: Slot) -> Option<&mut super::Hold> {
+    /// Lets an adopted command wait for its slot, or go.
+    fn take_in(&mut self, now: Instant, held: Held, stray: &Stray, how: Adopt) {
+        let Some(slot) = stray.slot else { return self.enqueue(now, held) };
+        let pause = match stray.reason {
+            StrayReason::Redirected(_, pause) => pause,
+            StrayReason::Returned | StrayReason::Shed => None,
+        };
+        // Nobody promises an order between what was sent to two servers, nor between reads of replicas.
+        let is_free = how == Adopt::Asking || stray.read != ReadFrom::Primary;
+        let wait = match (pause, self.hold_of(slot)) {
+            (Some(pause), _) => pause,
+            (None, Some(hold)) if held.is_returned && hold.lets_pass(held.number) => {
+                return self.enqueue(now, held);
+            }
+            (None, Some(hold)) => return hold.keep(held),
+            (None, None) if is_free => return self.enqueue(now, held),
+            // It comes back to a bridge that did not wait for it, and what lies in the queue there may be younger.
+            (None, None) => Duration::ZERO,
+        };
+        if let Some(hold) = self.hold_for(now, slot, wait) {
+            hold.keep(held);
+        }
+    }
+
+    pub(super) fn hold_of(&mut self, slot: Slot) -> Option<&mut super::Hold> {
         self.routed.as_mut()?.holds.get_mut(&slot)
     }
 
@@ -339,6 +371,17 @@ impl Stray {
     pub fn sent(&self) -> crate::error::Sent {
         self.attempts.sent()
     }
+
+    /// Whether a server has refused it.
+    pub const fn is_refused(&self) -> bool {
+        self.redirects > 0
+    }
+}
+
+/// A replica that cannot answer is no reason to wait: somebody else can. Who is sent to replicas only comes to an end after a
+/// few of them.
+const fn cure_read(redirects: u8) -> Cure {
+    if redirects < REDIRECTS_AT_ONCE { Cure::Follow { is_at_once: true } } else { Cure::Fail }
 }
 
 /// Why a `MULTI` … `EXEC` unit was refused as a whole, so that nothing of it ran; `None` if anything did, or may have.

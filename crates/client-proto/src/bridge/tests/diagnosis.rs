@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::diagnosis::{Blame, Diagnosis, Trouble};
+use crate::liveness::{Opinion, SecondOpinion};
 
 const MILLI: Duration = Duration::from_millis(1);
 
@@ -202,4 +203,60 @@ fn a_snapshot_is_json_without_keys_and_values() {
         (&1.into(), &crate::command::encoded_len(&args).into())
     );
     assert_eq!((&json["counters"]["submitted"], &json["counters"]["writes"]), (&2.into(), &2.into()));
+}
+
+#[test]
+fn a_silent_peer_is_given_up_within_two_seconds() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let lost = rig.incr("a");
+    rig.write(usize::MAX);
+    let start = rig.now;
+    while rig.bridge.link_state() == LinkState::Up {
+        rig.now = rig.bridge.poll_timeout().expect("something is due");
+        rig.bridge.handle_timeout(rig.now);
+        assert!(rig.now.since(start) < Duration::from_secs(2));
+    }
+    assert_eq!(rig.sent_of(lost), Sent::Maybe);
+}
+
+#[test]
+fn only_a_write_that_waits_longest_is_asked_about() {
+    let asked_of = |first: fn(&mut Rig) -> Ticket, config: LivenessConfig| {
+        let mut rig = Rig::new(Parts { liveness: config, ..parts() });
+        rig.connect();
+        first(&mut rig);
+        rig.incr("behind");
+        rig.write(usize::MAX);
+        rig.pass(1001);
+        let doubt = rig.bridge.poll_second_opinion();
+        assert_eq!(rig.bridge.poll_second_opinion(), None, "said once");
+        (
+            doubt.map(|(_, doubt)| (doubt.about_life, doubt.about_writes)),
+            rig.bridge.counters().second_opinions,
+        )
+    };
+    let usual = LivenessConfig::default();
+    let curious = LivenessConfig { second_opinion: Some(SecondOpinion::default()), ..usual };
+    let incurious = LivenessConfig { held_max: None, ..usual };
+    assert_eq!(asked_of(|rig| rig.incr("k"), usual), (Some((false, true)), 1));
+    assert_eq!(asked_of(|rig| rig.get("k"), usual), (None, 0));
+    assert_eq!(asked_of(|rig| rig.get("k"), curious), (Some((true, false)), 1));
+    assert_eq!(asked_of(|rig| rig.incr("k"), curious), (Some((true, true)), 1));
+    assert_eq!(asked_of(|rig| rig.incr("k"), incurious), (None, 0));
+}
+
+#[test]
+fn writes_that_are_held_back_are_answered_in_the_end() {
+    let mut rig = Rig::new(parts());
+    rig.connect();
+    let ticket = rig.incr("k");
+    rig.write(usize::MAX);
+    rig.pass(1001);
+    let (generation, _) = rig.bridge.poll_second_opinion().expect("a write has waited for a second");
+    rig.bridge.second_opinion(generation, Opinion::Holds);
+    rig.pass(2500);
+    assert_eq!(rig.outcome(ticket), None);
+    rig.reply(b":1\r\n");
+    assert_eq!(rig.outcome(ticket), integer(1));
 }

@@ -46,6 +46,76 @@ fn id_of(router: &Router, port: u16) -> EndpointId {
 }
 
 #[test]
+fn where_the_role_is_identity_a_demoted_primary_is_another_endpoint() {
+    let of = |primary: u16, replica: u16| {
+        let mut view = View::default();
+        let info = |port, role| NodeInfo { address: Some(address(port)), role, ..NodeInfo::default() };
+        view.topology.nodes = vec![info(primary, Role::Primary), info(replica, Role::Replica)];
+        view.topology.slots.set(0, Some(0));
+        view
+    };
+    for is_role_identity in [true, false] {
+        let config = RouterConfig { is_role_identity, ..RouterConfig::default() };
+        let mut router = Router::new(at(0), config, 1);
+        router.told(at(1), &of(1, 2).topology);
+        let old = router.owner(0).unwrap().id;
+        let change = router.told(at(2), &of(2, 1).topology);
+        let new = router.owner(0).unwrap();
+        assert_eq!((new.address.port, new.info.role), (2, Role::Primary));
+        assert_eq!(change.moved, [(Some(old), new.id, vec![0])]);
+        assert_eq!(change.removed.contains(&old), is_role_identity);
+        assert_eq!(router.endpoint(old).is_none(), is_role_identity);
+        assert_eq!(router.endpoints().count(), 2);
+        assert!(router.told(at(3), &of(2, 1).topology).is_empty());
+    }
+}
+
+#[test]
+fn an_heir_has_all_slots_of_whom_it_followed_until_views_have_caught_up() {
+    let mut old = view(&[("a", 1, 9_999), ("b", 2, 16_383)]);
+    old.topology.nodes.push(NodeInfo { role: Role::Replica, primary: Some(0), ..node("c", 3) });
+    let mut router = Router::new(at(0), RouterConfig::default(), 1);
+    router.told(at(1), &old.topology);
+    let (a, c) = (id_of(&router, 1), id_of(&router, 3));
+    assert_eq!(router.heirs_of(a), [c]);
+    assert!(router.heirs_of(c).is_empty() && router.heirs_of(id_of(&router, 2)).is_empty());
+    // It was given one slot before, by a redirect.
+    router.moved(at(2), a, 5, Some(&address(2)));
+    let change = router.succeeded(at(10), a, c);
+    assert_eq!(change.moved.len(), 1);
+    assert_eq!((owner(&router, 0), owner(&router, 9_999), owner(&router, 5)), (3, 3, 2));
+    assert_eq!(router.endpoint(c).unwrap().info.role, Role::Primary);
+    // Nobody is asked who has nothing to inherit, and an old view takes nothing back.
+    assert!(router.heirs_of(a).is_empty());
+    router.told(at(1000), &old.topology);
+    assert_eq!(owner(&router, 0), 3);
+    router.told(at(10 + 3000), &old.topology);
+    assert_eq!(owner(&router, 0), 1, "but what the cluster insists on is believed");
+    // Who is no endpoint any more changes nothing.
+    let gone = EndpointId(99);
+    assert!(router.succeeded(at(4000), gone, c).is_empty() && router.succeeded(at(4000), a, gone).is_empty());
+}
+
+/// Who has changed sides is known last: the view that follows a failover at once is often old in that.
+#[test]
+fn a_change_is_looked_at_twice_more() {
+    let mut router = router();
+    let views = |last: u16| [view(&[("a", 1, last), ("b", 2, 16_383)])];
+    let mut due = Vec::new();
+    let mut now = 1;
+    // The first map was a change as well.
+    for last in [9_999, 9_999, 8_000, 8_000, 8_000] {
+        let at_due = router.poll_timeout().unwrap();
+        due.push(at_due.since(at(now)).as_secs());
+        now = at_due.since(at(0)).as_millis() as u64;
+        assert!(router.poll_refresh(at(now)));
+        router.refreshed(at(now), &views(last));
+    }
+    assert_eq!(due, [2, 5, 60, 2, 5]);
+    assert_eq!(router.poll_timeout().unwrap().since(at(now)).as_secs(), 60);
+}
+
+#[test]
 fn a_redirect_of_the_owner_changes_one_slot() {
     let mut router = router();
     let (a, b) = (id_of(&router, 1), id_of(&router, 2));
@@ -134,6 +204,41 @@ fn announced_moves_change_the_map() {
     assert_eq!(change.moved.len(), 1);
     assert_eq!(change.moved[0].2, [3, 4, 5]);
     assert_eq!(owner(&router, 4), 2);
+}
+
+/// A thousand slots move one after the other while five hundred clients use them: each is told of every move by a
+/// redirect, patches its map, and asks for the whole of it once a second at most, not all of them at one time.
+#[test]
+fn five_hundred_clients_ask_once_a_second_while_a_thousand_slots_move() {
+    const CLIENTS: u64 = 500;
+    let mut known = [view(&[("a", 1, 9_999), ("b", 2, 16_383)])];
+    let mut clients: Vec<Router> = (0..CLIENTS)
+        .map(|seed| {
+            let mut router = Router::new(at(0), RouterConfig::default(), seed);
+            assert!(router.poll_refresh(at(0)));
+            router.refreshed(at(1), &known);
+            router
+        })
+        .collect();
+    let mut in_second = [0_u64; 12];
+    for slot in 0..1000_u16 {
+        let now = 2_000 + u64::from(slot) * 10;
+        known[0].topology.slots.set(slot, Some(1));
+        for router in &mut clients {
+            let a = id_of(router, 1);
+            router.moved(at(now), a, slot, Some(&address(2)));
+            if router.poll_refresh(at(now)) {
+                in_second[(now / 1000) as usize - 2] += 1;
+                router.refreshed(at(now + 2), &known);
+            }
+        }
+    }
+    for router in &clients {
+        assert!((0..1000).all(|slot| owner(router, slot) == 2), "every redirect has changed the map");
+        // The first one, and no more than one in each of the ten seconds.
+        assert!((2..=11).contains(&router.refreshes()), "{} refreshes", router.refreshes());
+    }
+    assert!(in_second.iter().all(|count| *count <= CLIENTS), "{in_second:?}");
 }
 
 #[test]

@@ -34,6 +34,23 @@ fn a_command_goes_to_its_slot_and_follows_it() {
     assert_eq!((world.leftovers(), world.unsent_bytes()), (0, 0));
 }
 
+/// What is said to one server has no slot, whatever command had its number before.
+#[test]
+fn what_is_meant_for_one_server_is_carried_to_no_other() {
+    let mut world = world();
+    let mut before = world.append(KEY, "a");
+    world.turn();
+    world.succeeded(&mut before);
+    world.cut(1);
+    let mut meant = world.ask(1);
+    world.move_slot(key_slot(KEY.as_bytes()), 2);
+    world.refresh();
+    world.turn();
+    assert!(world.outcome(&mut meant).is_none(), "the other server answered");
+    world.settle();
+    world.succeeded(&mut meant);
+}
+
 /// A later command does not overtake an earlier one that was sent to the wrong node.
 #[test]
 fn order_is_kept_across_a_redirect() {
@@ -56,6 +73,127 @@ fn order_is_kept_across_a_redirect() {
     claims.iter_mut().for_each(|claim| world.succeeded(claim));
     assert_eq!(world.values(KEY), "a b c d");
     assert_eq!((world.leftovers(), world.unsent_bytes()), (0, 0));
+}
+
+/// A command that is still in the queue when its slot moves twice is not overtaken by one that was submitted in between. It
+/// leaves late, because a writer has bytes of its log.
+#[test]
+fn order_is_kept_if_the_first_owner_is_the_last_to_give_up_what_it_has() {
+    let mut world = world();
+    let slot = key_slot(KEY.as_bytes());
+    let one = world.at(1);
+    let mut claims = vec![world.append(KEY, "a")];
+    world.write(one, 10);
+    claims.push(world.append(KEY, "b"));
+    for (owner, value) in [(2, "c"), (3, "d")] {
+        world.move_slot(slot, owner);
+        world.refresh();
+        claims.push(world.append(KEY, value));
+    }
+    world.turn();
+    claims.iter_mut().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b c d");
+    assert_eq!((world.leftovers(), world.unsent_bytes()), (0, 0));
+}
+
+/// The same for two commands that were sent: the older one has gone on to the second owner when the slot moves again, and the
+/// younger one comes back first.
+#[test]
+fn what_comes_back_to_a_third_owner_waits_for_what_is_older() {
+    let mut world = world();
+    let slot = key_slot(KEY.as_bytes());
+    let (one, two, three) = (world.at(1), world.at(2), world.at(3));
+    let mut claims: Vec<Claim> = ["a", "b"].map(|value| world.append(KEY, value)).into();
+    world.write(one, usize::MAX);
+    world.move_slot(slot, 2);
+    world.serve(one, 1);
+    world.read(one);
+    world.carry();
+    world.write(two, usize::MAX);
+    assert!(world.input(2).contains("$1 a "), "{}", world.input(2));
+    world.move_slot(slot, 3);
+    world.wait(4000);
+    world.refresh();
+    assert_eq!(world.owner_of(slot), 3);
+    world.serve(one, 1);
+    world.read(one);
+    world.carry();
+    world.write(three, usize::MAX);
+    world.serve(three, 1);
+    assert_eq!(world.values(KEY), "", "the first is at the second server still");
+    world.turn();
+    claims.iter_mut().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b");
+}
+
+/// What a server refuses for now after its slot has gone follows the slot at once.
+#[test]
+fn a_refusal_for_now_by_a_former_owner_does_not_keep_the_command() {
+    let mut world = world();
+    let one = world.at(1);
+    let mut claims = vec![world.append(KEY, "a")];
+    world.write(one, usize::MAX);
+    world.servers.get_mut(&1).unwrap().refusal = Some("TRYAGAIN Multiple keys request");
+    world.move_slot(key_slot(KEY.as_bytes()), 2);
+    world.refresh();
+    claims.push(world.append(KEY, "b"));
+    world.turn();
+    claims.iter_mut().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b");
+}
+
+/// A redirect that is on its way to the router is older than what was refused for now behind it.
+#[test]
+fn what_waits_does_not_overtake_a_redirect_that_moves_its_slot() {
+    let mut world = world();
+    let one = world.at(1);
+    let mut claims: Vec<Claim> = ["a", "b"].map(|value| world.append(KEY, value)).into();
+    world.write(one, usize::MAX);
+    world.move_slot(key_slot(KEY.as_bytes()), 2);
+    world.serve(one, 1);
+    world.servers.get_mut(&1).unwrap().refusal = Some("TRYAGAIN Multiple keys request");
+    world.serve(one, 1);
+    world.read(one);
+    world.turn();
+    claims.iter_mut().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b");
+}
+
+/// A redirect that names nobody brings a command back to the bridge that it came from.
+#[test]
+fn order_is_kept_if_a_redirect_names_nobody() {
+    let mut world = world();
+    let one = world.at(1);
+    world.servers.get_mut(&1).unwrap().refusal = Some("MOVED 12182 nowhere");
+    let mut claims = vec![world.append(KEY, "a")];
+    world.write(one, usize::MAX);
+    claims.push(world.append(KEY, "b"));
+    world.serve(one, 1);
+    world.servers.get_mut(&1).unwrap().refusal = None;
+    world.read(one);
+    world.carry();
+    world.settle();
+    claims.iter_mut().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b");
+}
+
+/// What was sent behind a refused command and is lost unsent does not go before it on the next connection.
+#[test]
+fn what_a_loss_brings_back_waits_behind_what_was_refused() {
+    let mut world = world();
+    let one = world.at(1);
+    world.servers.get_mut(&1).unwrap().refusal = Some("TRYAGAIN Multiple keys request");
+    let mut refused = world.append(KEY, "a");
+    world.write(one, usize::MAX);
+    let mut unsent = world.append(KEY, "b");
+    world.write(one, 10);
+    world.serve(one, 1);
+    world.read(one);
+    world.servers.get_mut(&1).unwrap().refusal = None;
+    world.cut(1);
+    world.settle();
+    [&mut refused, &mut unsent].into_iter().for_each(|claim| world.succeeded(claim));
+    assert_eq!(world.values(KEY), "a b");
 }
 
 /// Pain 13: `ASKING` and its command are one unit; what is sent beside them does not come between.

@@ -1,14 +1,16 @@
+mod replicas;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use towline_cluster::{Address, NodeInfo, Slot, View, key_slot};
+use towline_cluster::{Address, NodeInfo, Role, Slot, View, key_slot};
 use towline_resp::Proto;
 use towline_resp::frame::{Decoder, Frame};
 use towline_sansio::Instant;
 use towline_spec::SideEffect;
 
-use crate::bridge::{Bridge, Parts, SubmitError};
+use crate::bridge::{Bridge, Parts, Stray, SubmitError};
 use crate::command::{Encoder, Flags, Order, Reply, encoded_len};
 use crate::config::Config;
 use crate::error::{Error, LostCause, Sent};
@@ -16,7 +18,9 @@ use crate::handshake::{HandshakeConfig, Peer, ProtocolChoice};
 use crate::liveness::LivenessConfig;
 use crate::policy::Policy;
 use crate::retry::{RetryBudget, RetryBudgetConfig};
-use crate::routing::{Bridges, Endpoint, EndpointId, RefreshCause, Router, RouterConfig, on_news, on_views};
+use crate::routing::{
+    BridgeId, Bridges, Endpoint, EndpointId, Lanes, RefreshCause, Router, RouterConfig, on_news, on_views,
+};
 use crate::slab::Ticket;
 
 /// A server of a cluster, as far as clients see it. What is appended to keys is kept by the world.
@@ -31,6 +35,8 @@ pub(super) struct Server {
     /// Refuses everything with this.
     pub(super) refusal: Option<&'static str>,
     pub(super) is_dead: bool,
+    /// Whose replica it is: it answers reads on connections for reads.
+    pub(super) follows: Option<u16>,
 }
 
 /// What reached a server of one connection, and what it has answered.
@@ -41,6 +47,8 @@ struct Link {
     decoder: Decoder,
     output: Vec<u8>,
     is_asking: bool,
+    /// A connection for reads.
+    is_reader: bool,
     /// Commands in `MULTI`, and whether one of them was refused.
     queued: Option<(Vec<Words>, bool)>,
 }
@@ -48,11 +56,11 @@ struct Link {
 type Words = Vec<Vec<u8>>;
 
 struct Place {
-    id: EndpointId,
+    id: BridgeId,
     port: u16,
     bridge: Bridge<u32>,
     link: Option<Link>,
-    forwards: BTreeMap<Ticket, (EndpointId, Ticket)>,
+    forwards: BTreeMap<Ticket, (BridgeId, Ticket)>,
 }
 
 pub(super) struct World {
@@ -70,6 +78,7 @@ pub(super) struct World {
 
 #[derive(Default)]
 struct Net {
+    lanes: Lanes,
     places: Vec<Place>,
     retired: usize,
 }
@@ -77,19 +86,27 @@ struct Net {
 impl Bridges<u32> for Net {
     fn open(&mut self, endpoint: &Endpoint) {
         let port = endpoint.address.port;
-        let bridge = Bridge::new(parts(u64::from(port)), Instant::ZERO).unwrap().with_routing();
-        self.places.push(Place { id: endpoint.id, port, bridge, link: None, forwards: BTreeMap::new() });
+        for lane in self.lanes.all() {
+            let seed = u64::from(port) + ((lane.index() as u64) << 32);
+            let bridge = Bridge::new(parts(seed), Instant::ZERO).unwrap().with_routing();
+            let id = BridgeId { endpoint: endpoint.id, lane };
+            self.places.push(Place { id, port, bridge, link: None, forwards: BTreeMap::new() });
+        }
+    }
+
+    fn read_again(&mut self, router: &Router, from: EndpointId, stray: &Stray) -> Option<EndpointId> {
+        self.place_of_stray(router, from, stray)
     }
 
     fn is_open(&self, id: EndpointId) -> bool {
-        self.places.iter().any(|place| place.id == id)
+        self.places.iter().any(|place| place.id.endpoint == id)
     }
 
-    fn with<T>(&mut self, id: EndpointId, act: impl FnOnce(&mut Bridge<u32>) -> T) -> Option<T> {
+    fn with<T>(&mut self, id: BridgeId, act: impl FnOnce(&mut Bridge<u32>) -> T) -> Option<T> {
         self.places.iter_mut().find(|place| place.id == id).map(|place| act(&mut place.bridge))
     }
 
-    fn forward(&mut self, now: Instant, from: (EndpointId, Ticket), to: (EndpointId, Ticket)) {
+    fn forward(&mut self, now: Instant, from: (BridgeId, Ticket), to: (BridgeId, Ticket)) {
         let place = self.places.iter_mut().find(|place| place.id == from.0).unwrap();
         place.forwards.insert(from.1, to);
         if !place.bridge.forwarded(now, from.1) {
@@ -124,15 +141,22 @@ pub(super) fn address(port: u16) -> Address {
 
 /// A command of a test, wherever it is. Without a ticket nobody waits for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Claim(EndpointId, Option<Ticket>);
+pub(super) struct Claim(BridgeId, Option<Ticket>);
 
 impl World {
     /// Servers on these ports, which share the slots in turn, connected.
     pub(super) fn new(ports: &[u16]) -> Self {
+        Self::with_lanes(ports, 1)
+    }
+
+    /// The same for a client with so many connections to each.
+    pub(super) fn with_lanes(ports: &[u16], lanes: u8) -> Self {
+        let lanes = Lanes::new(lanes).unwrap();
+        let config = RouterConfig { lanes, ..RouterConfig::default() };
         let mut world = Self {
             now: Instant::ZERO + Duration::from_secs(1),
-            router: Router::new(Instant::ZERO, RouterConfig::default(), 1),
-            net: Net::default(),
+            router: Router::new(Instant::ZERO, config, 1),
+            net: Net { lanes, ..Net::default() },
             servers: BTreeMap::new(),
             data: BTreeMap::new(),
             gone: BTreeSet::new(),
@@ -162,7 +186,10 @@ impl World {
         let mut view = View::default();
         for (at, (port, server)) in self.servers.iter().enumerate() {
             let id = Some(port.to_string().into());
-            view.topology.nodes.push(NodeInfo { id, address: Some(address(*port)), ..NodeInfo::default() });
+            let primary = server.follows.and_then(|it| self.servers.keys().position(|port| *port == it));
+            let role = if primary.is_some() { Role::Replica } else { Role::Primary };
+            let address = Some(address(*port));
+            view.topology.nodes.push(NodeInfo { id, address, role, primary, ..NodeInfo::default() });
             for slot in &server.slots {
                 view.topology.slots.set(*slot, Some(at));
             }
@@ -189,7 +216,7 @@ impl World {
                 continue;
             }
             place.bridge.opened(self.now, generation, None);
-            place.link = Some(Link::default());
+            place.link = Some(Link { is_reader: place.id.endpoint.is_reader(), ..Link::default() });
             self.write(at, usize::MAX);
             self.serve(at, 1);
             self.read(at);
@@ -269,7 +296,7 @@ impl World {
         }
         let is_asking =
             if link.queued.is_some() { link.is_asking } else { std::mem::take(&mut link.is_asking) };
-        match (&mut link.queued, self.refusal(port, &words, is_asking)) {
+        match (&mut link.queued, self.refusal(port, &words, is_asking, link.is_reader)) {
             (queued, Some(error)) => {
                 if let Some((_, is_broken)) = queued {
                     *is_broken = true;
@@ -284,13 +311,17 @@ impl World {
         }
     }
 
-    fn refusal(&self, port: u16, words: &Words, is_asking: bool) -> Option<String> {
+    fn refusal(&self, port: u16, words: &Words, is_asking: bool, is_reader: bool) -> Option<String> {
         let server = &self.servers[&port];
         if let Some(refusal) = server.refusal {
             return Some(refusal.to_owned());
         }
         let key = &words[1];
         let slot = key_slot(key);
+        let follows = server.follows.and_then(|port| self.servers.get(&port));
+        if is_reader && words[0] == b"GET" && follows.is_some_and(|primary| primary.slots.contains(&slot)) {
+            return None;
+        }
         if server.slots.contains(&slot) {
             let target = server.migrating.get(&slot)?;
             return self.gone.contains(key).then(|| format!("ASK {slot} 10.0.0.1:{target}"));
@@ -369,12 +400,17 @@ impl World {
         }
     }
 
-    /// The connection to `port` breaks. What the server has not read is lost, and so are its answers.
+    /// All connections to `port` break. What the server has not read is lost, and so are its answers.
     pub(super) fn cut(&mut self, port: u16) {
-        for place in self.net.places.iter_mut().filter(|place| place.port == port) {
-            if place.link.take().is_some() {
-                place.bridge.lost(self.now, place.bridge.generation(), LostCause::Reset);
-            }
+        let all = (0..self.net.places.len()).filter(|at| self.net.places[*at].port == port);
+        all.collect::<Vec<_>>().into_iter().for_each(|at| self.cut_at(at));
+    }
+
+    /// One connection breaks.
+    pub(super) fn cut_at(&mut self, at: usize) {
+        let place = &mut self.net.places[at];
+        if place.link.take().is_some() {
+            place.bridge.lost(self.now, place.bridge.generation(), LostCause::Reset);
         }
     }
 
@@ -416,13 +452,24 @@ impl World {
         order: &Order,
         encode: impl FnOnce(&mut Encoder<'_>),
     ) -> Claim {
-        let (owner, now) = (self.router.owner(slot).unwrap().id, self.now);
+        let lane = self.net.lanes.of(Some(slot));
+        let (owner, now) = (BridgeId { endpoint: self.router.owner(slot).unwrap().id, lane }, self.now);
         let taken = self.net.with(owner, |it| it.submit_routed(now, Some(slot), order, None, encode));
         match taken.unwrap() {
             Ok(submitted) => Claim(owner, submitted.ticket),
             Err(SubmitError::Elsewhere) => panic!("the map was published"),
             Err(SubmitError::Failed(error)) => panic!("{error}"),
         }
+    }
+
+    /// A `PING` that is meant for the node of `port` and no other.
+    pub(super) fn ask(&mut self, port: u16) -> Claim {
+        let (id, now) = (self.net.places[self.at(port)].id, self.now);
+        let (flags, deadline) = (Flags::NO_RETRY | Flags::PINNED, now + self.patience);
+        let effect = SideEffect::Admin;
+        let order = Order { effect, replies: 1, deadline, flags, bytes: encoded_len(&["PING"]), room: None };
+        let taken = self.net.with(id, |it| it.submit(now, &order, |out| out.command(&["PING"])));
+        Claim(id, taken.unwrap().unwrap().ticket)
     }
 
     /// A `PING` to the node of `port`.
@@ -442,6 +489,11 @@ impl World {
 
     /// The outcome, if it is there, wherever the command has gone.
     pub(super) fn outcome(&mut self, claim: &mut Claim) -> Option<Result<Reply, Error>> {
+        self.outcome_of(claim, true)
+    }
+
+    /// Follows a command, and takes its outcome if that is wanted.
+    fn outcome_of(&mut self, claim: &mut Claim, is_wanted: bool) -> Option<Result<Reply, Error>> {
         loop {
             let ticket = claim.1.expect("somebody waits for it");
             let place = self.net.places.iter_mut().find(|place| place.id == claim.0).unwrap();
@@ -450,7 +502,7 @@ impl World {
                 *claim = Claim(id, Some(ticket));
                 continue;
             }
-            return place.bridge.poll_outcome(ticket, |_| 0);
+            return if is_wanted { place.bridge.poll_outcome(ticket, |_| 0) } else { None };
         }
     }
 
@@ -487,17 +539,28 @@ impl World {
         String::from_utf8_lossy(&place.link.as_ref().unwrap().input).replace("\r\n", " ")
     }
 
+    /// The first lane to the server of `port`.
     pub(super) fn at(&self, port: u16) -> usize {
-        self.net.places.iter().position(|place| place.port == port).unwrap()
+        self.net.places.iter().position(|place| place.port == port && !place.id.endpoint.is_reader()).unwrap()
     }
 
-    /// Whether the server of `port` has nothing to read, and its client has read everything.
-    pub(super) fn is_drained(&self, port: u16) -> bool {
-        let place = self.net.places.iter().find(|place| place.port == port);
-        place
-            .and_then(|place| place.link.as_ref())
-            .is_none_or(|link| link.input.is_empty() && link.output.is_empty())
-            && !place.is_some_and(|place| place.bridge.has_news())
+    /// The lane of a key to the server of `port`.
+    pub(super) fn at_lane_of(&self, key: &str, port: u16) -> usize {
+        let lane = self.net.lanes.of(Some(key_slot(key.as_bytes())));
+        self.net.places.iter().position(|place| place.port == port && place.id.lane == lane).unwrap()
+    }
+
+    /// Whether nothing is under way to the server of `port` on the lane of `slot`, not even the rest of what is being written,
+    /// and its client has dealt with every answer.
+    pub(super) fn is_drained(&self, port: u16, slot: Slot) -> bool {
+        let lane = self.net.lanes.of(Some(slot));
+        let place = self.net.places.iter().find(|place| place.port == port && place.id.lane == lane);
+        place.is_none_or(|place| {
+            let is_silent = |link: &Link| link.input.is_empty() && link.output.is_empty();
+            place.link.as_ref().is_none_or(is_silent)
+                && place.bridge.snapshot(self.now).in_flight_commands == 0
+                && !place.bridge.has_news()
+        })
     }
 
     /// Whether no bridge has anything left.

@@ -1,7 +1,7 @@
 // Long because: one type has a method for each command.
 //! A method for each command, which appends it to a batch.
 //!
-//! Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.
+//! Written by `cargo xtask fix` from the command table; change crates/spec/src or xtask/src/commands.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{Batch, Grow};
 use crate::args::ToArgs;
-use crate::commands::{Page, PoppedMember, Position, StreamEntries, make};
+use crate::commands::{Aggregated, Page, PoppedMember, Position, Sample, SearchResults, StreamEntries, make};
 
 impl<B: Grow> Batch<B> {
     /// Adds text to the end of a string, which is created if absent.
@@ -3009,5 +3009,1270 @@ impl<B: Grow> Batch<B> {
     /// Describes a stream. With options.
     pub fn xinfo_stream_with<T>(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<T>> {
         self.and(make::streams::xinfo_stream_with(key, options))
+    }
+
+    /// Appends values to arrays.
+    pub fn json_arrappend<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        values: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrappend(key, path, values))
+    }
+
+    /// Finds the first place of a value in arrays.
+    pub fn json_arrindex<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrindex(key, path, value))
+    }
+
+    /// Finds the first place of a value in arrays. With options.
+    pub fn json_arrindex_with<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrindex_with(key, path, value, options))
+    }
+
+    /// Inserts values into arrays.
+    pub fn json_arrinsert<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        index: impl ToArgs,
+        values: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrinsert(key, path, index, values))
+    }
+
+    /// Returns the lengths of arrays.
+    pub fn json_arrlen<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrlen(key))
+    }
+
+    /// Returns the lengths of arrays. With options.
+    pub fn json_arrlen_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrlen_with(key, path))
+    }
+
+    /// Removes an element of arrays and returns it.
+    pub fn json_arrpop<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrpop(key))
+    }
+
+    /// Removes an element of arrays and returns it. With options.
+    pub fn json_arrpop_with<T>(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrpop_with(key, options))
+    }
+
+    /// Cuts arrays to a range.
+    pub fn json_arrtrim<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        start: impl ToArgs,
+        stop: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_arrtrim(key, path, start, stop))
+    }
+
+    /// Empties arrays and objects, and sets numbers to 0.
+    pub fn json_clear(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_clear(key))
+    }
+
+    /// Empties arrays and objects, and sets numbers to 0. With options.
+    pub fn json_clear_with(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_clear_with(key, path))
+    }
+
+    /// Returns the memory that values take, in bytes.
+    pub fn json_debug_memory<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_debug_memory(key))
+    }
+
+    /// Returns the memory that values take, in bytes. With options.
+    pub fn json_debug_memory_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_debug_memory_with(key, path))
+    }
+
+    /// Deletes values, or the whole document.
+    pub fn json_del(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_del(key))
+    }
+
+    /// Deletes values, or the whole document. With options.
+    pub fn json_del_with(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_del_with(key, path))
+    }
+
+    /// Deletes values, or the whole document.
+    pub fn json_forget(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_forget(key))
+    }
+
+    /// Deletes values, or the whole document. With options.
+    pub fn json_forget_with(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::json::json_forget_with(key, path))
+    }
+
+    /// Returns values as JSON text.
+    pub fn json_get(self, key: impl ToArgs, paths: impl ToArgs) -> Batch<B::With<Option<Bytes>>> {
+        self.and(make::json::json_get(key, paths))
+    }
+
+    /// Returns values as JSON text. With options.
+    pub fn json_get_with(
+        self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        paths: impl ToArgs,
+    ) -> Batch<B::With<Option<Bytes>>> {
+        self.and(make::json::json_get_with(key, options, paths))
+    }
+
+    /// Merges a value into those at a path, as RFC 7396 has it.
+    pub fn json_merge(self, key: impl ToArgs, path: impl ToArgs, value: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::json::json_merge(key, path, value))
+    }
+
+    /// Returns the values at one path of several documents.
+    pub fn json_mget(self, keys: impl ToArgs, path: impl ToArgs) -> Batch<B::With<Vec<Option<Bytes>>>> {
+        self.and(make::json::json_mget(keys, path))
+    }
+
+    /// Sets values in several documents, all or none.
+    pub fn json_mset(self, key_path_values: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::json::json_mset(key_path_values))
+    }
+
+    /// Adds to numbers.
+    pub fn json_numincrby<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_numincrby(key, path, value))
+    }
+
+    /// Multiplies numbers.
+    pub fn json_nummultby<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_nummultby(key, path, value))
+    }
+
+    /// Returns the names in objects.
+    pub fn json_objkeys<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_objkeys(key))
+    }
+
+    /// Returns the names in objects. With options.
+    pub fn json_objkeys_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_objkeys_with(key, path))
+    }
+
+    /// Counts the names in objects.
+    pub fn json_objlen<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_objlen(key))
+    }
+
+    /// Counts the names in objects. With options.
+    pub fn json_objlen_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_objlen_with(key, path))
+    }
+
+    /// Returns values in the protocol's own types.
+    pub fn json_resp<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_resp(key))
+    }
+
+    /// Returns values in the protocol's own types. With options.
+    pub fn json_resp_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_resp_with(key, path))
+    }
+
+    /// Sets values.
+    pub fn json_set(self, key: impl ToArgs, path: impl ToArgs, value: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::json::json_set(key, path, value))
+    }
+
+    /// Sets values. With options.
+    pub fn json_set_with(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<bool>> {
+        self.and(make::json::json_set_with(key, path, value, options))
+    }
+
+    /// Appends to strings; the value is a JSON string.
+    pub fn json_strappend<T>(
+        self,
+        key: impl ToArgs,
+        path: impl ToArgs,
+        value: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::json::json_strappend(key, path, value))
+    }
+
+    /// Returns the lengths of strings.
+    pub fn json_strlen<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_strlen(key))
+    }
+
+    /// Returns the lengths of strings. With options.
+    pub fn json_strlen_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_strlen_with(key, path))
+    }
+
+    /// Turns true into false and back.
+    pub fn json_toggle<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_toggle(key, path))
+    }
+
+    /// Returns the types of values.
+    pub fn json_type<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_type(key))
+    }
+
+    /// Returns the types of values. With options.
+    pub fn json_type_with<T>(self, key: impl ToArgs, path: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::json::json_type_with(key, path))
+    }
+
+    /// Lists the indexes.
+    pub fn ft_list(self) -> Batch<B::With<Vec<String>>> {
+        self.and(make::search::ft_list())
+    }
+
+    /// Searches an index, and groups and computes what it finds.
+    pub fn ft_aggregate(self, index: impl ToArgs, query: impl ToArgs) -> Batch<B::With<Aggregated>> {
+        self.and(make::search::ft_aggregate(index, query))
+    }
+
+    /// Searches an index, and groups and computes what it finds. With options.
+    pub fn ft_aggregate_with<T>(
+        self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::search::ft_aggregate_with(index, query, options))
+    }
+
+    /// Gives an index another name.
+    pub fn ft_aliasadd(self, alias: impl ToArgs, index: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_aliasadd(alias, index))
+    }
+
+    /// Takes a name from an index.
+    pub fn ft_aliasdel(self, alias: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_aliasdel(alias))
+    }
+
+    /// Gives an index a name that another may have.
+    pub fn ft_aliasupdate(self, alias: impl ToArgs, index: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_aliasupdate(alias, index))
+    }
+
+    /// Adds an attribute to an index.
+    pub fn ft_alter(
+        self,
+        index: impl ToArgs,
+        attribute: impl ToArgs,
+        definitions: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::search::ft_alter(index, attribute, definitions))
+    }
+
+    /// Adds an attribute to an index. With options.
+    pub fn ft_alter_with(
+        self,
+        index: impl ToArgs,
+        options: impl ToArgs,
+        attribute: impl ToArgs,
+        definitions: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::search::ft_alter_with(index, options, attribute, definitions))
+    }
+
+    /// Returns options of the module.
+    pub fn ft_config_get<T>(self, option: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::search::ft_config_get(option))
+    }
+
+    /// Sets an option of the module.
+    pub fn ft_config_set(self, option: impl ToArgs, value: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_config_set(option, value))
+    }
+
+    /// Creates an index.
+    pub fn ft_create(self, index: impl ToArgs, attributes: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_create(index, attributes))
+    }
+
+    /// Creates an index. With options.
+    pub fn ft_create_with(
+        self,
+        index: impl ToArgs,
+        options: impl ToArgs,
+        attributes: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::search::ft_create_with(index, options, attributes))
+    }
+
+    /// Ends a cursor.
+    pub fn ft_cursor_del(self, index: impl ToArgs, cursor_id: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_cursor_del(index, cursor_id))
+    }
+
+    /// Returns the next part of what an aggregation found.
+    pub fn ft_cursor_read(
+        self,
+        index: impl ToArgs,
+        cursor_id: impl ToArgs,
+    ) -> Batch<B::With<(Aggregated, i64)>> {
+        self.and(make::search::ft_cursor_read(index, cursor_id))
+    }
+
+    /// Returns the next part of what an aggregation found. With options.
+    pub fn ft_cursor_read_with(
+        self,
+        index: impl ToArgs,
+        cursor_id: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<(Aggregated, i64)>> {
+        self.and(make::search::ft_cursor_read_with(index, cursor_id, options))
+    }
+
+    /// Adds terms to a dictionary.
+    pub fn ft_dictadd(self, dict: impl ToArgs, terms: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::search::ft_dictadd(dict, terms))
+    }
+
+    /// Deletes terms from a dictionary.
+    pub fn ft_dictdel(self, dict: impl ToArgs, terms: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::search::ft_dictdel(dict, terms))
+    }
+
+    /// Returns the terms of a dictionary.
+    pub fn ft_dictdump(self, dict: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::search::ft_dictdump(dict))
+    }
+
+    /// Deletes an index; with DD, what it indexes as well.
+    pub fn ft_dropindex(self, index: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_dropindex(index))
+    }
+
+    /// Deletes an index; with DD, what it indexes as well. With options.
+    pub fn ft_dropindex_with(self, index: impl ToArgs, options: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::search::ft_dropindex_with(index, options))
+    }
+
+    /// Shows how a query is carried out.
+    pub fn ft_explain(self, index: impl ToArgs, query: impl ToArgs) -> Batch<B::With<String>> {
+        self.and(make::search::ft_explain(index, query))
+    }
+
+    /// Shows how a query is carried out. With options.
+    pub fn ft_explain_with(
+        self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<String>> {
+        self.and(make::search::ft_explain_with(index, query, options))
+    }
+
+    /// Shows how a query is carried out, line by line.
+    pub fn ft_explaincli(self, index: impl ToArgs, query: impl ToArgs) -> Batch<B::With<Vec<String>>> {
+        self.and(make::search::ft_explaincli(index, query))
+    }
+
+    /// Shows how a query is carried out, line by line. With options.
+    pub fn ft_explaincli_with(
+        self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<Vec<String>>> {
+        self.and(make::search::ft_explaincli_with(index, query, options))
+    }
+
+    /// Describes an index.
+    pub fn ft_info<T>(self, index: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::search::ft_info(index))
+    }
+
+    /// Runs a query and tells where its time went.
+    pub fn ft_profile<T>(
+        self,
+        index: impl ToArgs,
+        choice: impl ToArgs,
+        queries: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::search::ft_profile(index, choice, queries))
+    }
+
+    /// Runs a query and tells where its time went. With options.
+    pub fn ft_profile_with<T>(
+        self,
+        index: impl ToArgs,
+        choice: impl ToArgs,
+        options: impl ToArgs,
+        queries: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::search::ft_profile_with(index, choice, options, queries))
+    }
+
+    /// Searches an index.
+    pub fn ft_search(self, index: impl ToArgs, query: impl ToArgs) -> Batch<B::With<SearchResults>> {
+        self.and(make::search::ft_search(index, query))
+    }
+
+    /// Searches an index. With options.
+    pub fn ft_search_with(
+        self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<SearchResults>> {
+        self.and(make::search::ft_search_with(index, query, options))
+    }
+
+    /// Suggests other spellings for the terms of a query.
+    pub fn ft_spellcheck<T>(self, index: impl ToArgs, query: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::search::ft_spellcheck(index, query))
+    }
+
+    /// Suggests other spellings for the terms of a query. With options.
+    pub fn ft_spellcheck_with<T>(
+        self,
+        index: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::search::ft_spellcheck_with(index, query, options))
+    }
+
+    /// Adds a suggestion.
+    pub fn ft_sugadd(self, key: impl ToArgs, string: impl ToArgs, score: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::search::ft_sugadd(key, string, score))
+    }
+
+    /// Adds a suggestion. With options.
+    pub fn ft_sugadd_with(
+        self,
+        key: impl ToArgs,
+        string: impl ToArgs,
+        score: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<u64>> {
+        self.and(make::search::ft_sugadd_with(key, string, score, options))
+    }
+
+    /// Deletes a suggestion.
+    pub fn ft_sugdel(self, key: impl ToArgs, string: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::search::ft_sugdel(key, string))
+    }
+
+    /// Returns suggestions for a prefix.
+    pub fn ft_sugget(self, key: impl ToArgs, prefix: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::search::ft_sugget(key, prefix))
+    }
+
+    /// Returns suggestions for a prefix. With options.
+    pub fn ft_sugget_with<T>(
+        self,
+        key: impl ToArgs,
+        prefix: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::search::ft_sugget_with(key, prefix, options))
+    }
+
+    /// Counts the suggestions.
+    pub fn ft_suglen(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::search::ft_suglen(key))
+    }
+
+    /// Returns the synonyms.
+    pub fn ft_syndump(self, index: impl ToArgs) -> Batch<B::With<HashMap<Bytes, Vec<Bytes>>>> {
+        self.and(make::search::ft_syndump(index))
+    }
+
+    /// Adds terms to a group of synonyms.
+    pub fn ft_synupdate(
+        self,
+        index: impl ToArgs,
+        group_id: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::search::ft_synupdate(index, group_id, terms))
+    }
+
+    /// Adds terms to a group of synonyms. With options.
+    pub fn ft_synupdate_with(
+        self,
+        index: impl ToArgs,
+        group_id: impl ToArgs,
+        options: impl ToArgs,
+        terms: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::search::ft_synupdate_with(index, group_id, options, terms))
+    }
+
+    /// Returns the values of a tag.
+    pub fn ft_tagvals(self, index: impl ToArgs, field: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::search::ft_tagvals(index, field))
+    }
+
+    /// Appends a sample; the series is created if absent.
+    pub fn ts_add(self, key: impl ToArgs, timestamp: impl ToArgs, value: impl ToArgs) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_add(key, timestamp, value))
+    }
+
+    /// Appends a sample; the series is created if absent. With options.
+    pub fn ts_add_with(
+        self,
+        key: impl ToArgs,
+        timestamp: impl ToArgs,
+        value: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_add_with(key, timestamp, value, options))
+    }
+
+    /// Changes the settings of a series.
+    pub fn ts_alter(self, key: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_alter(key))
+    }
+
+    /// Changes the settings of a series. With options.
+    pub fn ts_alter_with(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_alter_with(key, options))
+    }
+
+    /// Creates a series.
+    pub fn ts_create(self, key: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_create(key))
+    }
+
+    /// Creates a series. With options.
+    pub fn ts_create_with(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_create_with(key, options))
+    }
+
+    /// Makes one series follow another one, aggregated.
+    pub fn ts_createrule(
+        self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        aggregator: impl ToArgs,
+        bucket_duration: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_createrule(source, destination, aggregator, bucket_duration))
+    }
+
+    /// Makes one series follow another one, aggregated. With options.
+    pub fn ts_createrule_with(
+        self,
+        source: impl ToArgs,
+        destination: impl ToArgs,
+        aggregator: impl ToArgs,
+        bucket_duration: impl ToArgs,
+        align: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_createrule_with(
+            source,
+            destination,
+            aggregator,
+            bucket_duration,
+            align,
+        ))
+    }
+
+    /// Appends a sample that is less than the last one.
+    pub fn ts_decrby(self, key: impl ToArgs, subtrahend: impl ToArgs) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_decrby(key, subtrahend))
+    }
+
+    /// Appends a sample that is less than the last one. With options.
+    pub fn ts_decrby_with(
+        self,
+        key: impl ToArgs,
+        subtrahend: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_decrby_with(key, subtrahend, options))
+    }
+
+    /// Deletes the samples of a range of time.
+    pub fn ts_del(self, key: impl ToArgs, from: impl ToArgs, to: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::timeseries::ts_del(key, from, to))
+    }
+
+    /// Ends that one series follows another one.
+    pub fn ts_deleterule(self, source: impl ToArgs, destination: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::timeseries::ts_deleterule(source, destination))
+    }
+
+    /// Returns the last sample.
+    pub fn ts_get(self, key: impl ToArgs) -> Batch<B::With<Option<Sample>>> {
+        self.and(make::timeseries::ts_get(key))
+    }
+
+    /// Returns the last sample. With options.
+    pub fn ts_get_with(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<Option<Sample>>> {
+        self.and(make::timeseries::ts_get_with(key, options))
+    }
+
+    /// Appends a sample that is more than the last one.
+    pub fn ts_incrby(self, key: impl ToArgs, addend: impl ToArgs) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_incrby(key, addend))
+    }
+
+    /// Appends a sample that is more than the last one. With options.
+    pub fn ts_incrby_with(
+        self,
+        key: impl ToArgs,
+        addend: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<i64>> {
+        self.and(make::timeseries::ts_incrby_with(key, addend, options))
+    }
+
+    /// Describes a series.
+    pub fn ts_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_info(key))
+    }
+
+    /// Describes a series. With options.
+    pub fn ts_info_with<T>(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_info_with(key, options))
+    }
+
+    /// Appends samples to several series.
+    pub fn ts_madd(self, key_timestamp_values: impl ToArgs) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::timeseries::ts_madd(key_timestamp_values))
+    }
+
+    /// Returns the last samples of the series with certain labels.
+    pub fn ts_mget<T>(self, filters: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mget(filters))
+    }
+
+    /// Returns the last samples of the series with certain labels. With options.
+    pub fn ts_mget_with<T>(self, options: impl ToArgs, filters: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mget_with(options, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels.
+    pub fn ts_mrange<T>(self, from: impl ToArgs, to: impl ToArgs, filters: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mrange(from, to, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels. With options.
+    pub fn ts_mrange_with<T>(
+        self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+        filters: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mrange_with(from, to, options, filters, options_2))
+    }
+
+    /// Returns a range of time of the series with certain labels, last sample first.
+    pub fn ts_mrevrange<T>(
+        self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        filters: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mrevrange(from, to, filters))
+    }
+
+    /// Returns a range of time of the series with certain labels, last sample first. With options.
+    pub fn ts_mrevrange_with<T>(
+        self,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+        filters: impl ToArgs,
+        options_2: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::timeseries::ts_mrevrange_with(from, to, options, filters, options_2))
+    }
+
+    /// Returns the keys of the series with certain labels.
+    pub fn ts_queryindex(self, filters: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::timeseries::ts_queryindex(filters))
+    }
+
+    /// Returns the samples of a range of time.
+    pub fn ts_range(
+        self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+    ) -> Batch<B::With<Vec<Sample>>> {
+        self.and(make::timeseries::ts_range(key, from, to))
+    }
+
+    /// Returns the samples of a range of time. With options.
+    pub fn ts_range_with(
+        self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<Vec<Sample>>> {
+        self.and(make::timeseries::ts_range_with(key, from, to, options))
+    }
+
+    /// Returns the samples of a range of time, last one first.
+    pub fn ts_revrange(
+        self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+    ) -> Batch<B::With<Vec<Sample>>> {
+        self.and(make::timeseries::ts_revrange(key, from, to))
+    }
+
+    /// Returns the samples of a range of time, last one first. With options.
+    pub fn ts_revrange_with(
+        self,
+        key: impl ToArgs,
+        from: impl ToArgs,
+        to: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<Vec<Sample>>> {
+        self.and(make::timeseries::ts_revrange_with(key, from, to, options))
+    }
+
+    /// Adds an item to a Bloom filter.
+    pub fn bf_add(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::bf_add(key, item))
+    }
+
+    /// Counts the items of a filter.
+    pub fn bf_card(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::bloom::bf_card(key))
+    }
+
+    /// Tells whether an item may be in a filter.
+    pub fn bf_exists(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::bf_exists(key, item))
+    }
+
+    /// Describes a filter.
+    pub fn bf_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::bf_info(key))
+    }
+
+    /// Describes a filter. With options.
+    pub fn bf_info_with<T>(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::bf_info_with(key, options))
+    }
+
+    /// Adds items to a filter, which is created as told.
+    pub fn bf_insert(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::bf_insert(key, items))
+    }
+
+    /// Adds items to a filter, which is created as told. With options.
+    pub fn bf_insert_with(
+        self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::bf_insert_with(key, options, items))
+    }
+
+    /// Restores a part of a filter.
+    pub fn bf_loadchunk(
+        self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+        data: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::bf_loadchunk(key, iterator, data))
+    }
+
+    /// Adds items to a filter.
+    pub fn bf_madd(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::bf_madd(key, items))
+    }
+
+    /// Tells which items may be in a filter.
+    pub fn bf_mexists(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::bf_mexists(key, items))
+    }
+
+    /// Creates a filter.
+    pub fn bf_reserve(
+        self,
+        key: impl ToArgs,
+        error_rate: impl ToArgs,
+        capacity: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::bf_reserve(key, error_rate, capacity))
+    }
+
+    /// Creates a filter. With options.
+    pub fn bf_reserve_with(
+        self,
+        key: impl ToArgs,
+        error_rate: impl ToArgs,
+        capacity: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::bf_reserve_with(key, error_rate, capacity, options))
+    }
+
+    /// Returns a part of a filter, to be restored elsewhere.
+    pub fn bf_scandump(self, key: impl ToArgs, iterator: impl ToArgs) -> Batch<B::With<(i64, Bytes)>> {
+        self.and(make::bloom::bf_scandump(key, iterator))
+    }
+
+    /// Adds an item to a cuckoo filter, as often as it is called.
+    pub fn cf_add(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::cf_add(key, item))
+    }
+
+    /// Adds an item to a filter unless it may be there.
+    pub fn cf_addnx(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::cf_addnx(key, item))
+    }
+
+    /// Counts how often an item may be in a filter.
+    pub fn cf_count(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::bloom::cf_count(key, item))
+    }
+
+    /// Removes an item once.
+    pub fn cf_del(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::cf_del(key, item))
+    }
+
+    /// Tells whether an item may be in a filter.
+    pub fn cf_exists(self, key: impl ToArgs, item: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::bloom::cf_exists(key, item))
+    }
+
+    /// Describes a filter.
+    pub fn cf_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::cf_info(key))
+    }
+
+    /// Adds items to a filter, which is created as told.
+    pub fn cf_insert(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::cf_insert(key, items))
+    }
+
+    /// Adds items to a filter, which is created as told. With options.
+    pub fn cf_insert_with(
+        self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::cf_insert_with(key, options, items))
+    }
+
+    /// Adds the items that are not in a filter.
+    pub fn cf_insertnx(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::cf_insertnx(key, items))
+    }
+
+    /// Adds the items that are not in a filter. With options.
+    pub fn cf_insertnx_with(
+        self,
+        key: impl ToArgs,
+        options: impl ToArgs,
+        items: impl ToArgs,
+    ) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::cf_insertnx_with(key, options, items))
+    }
+
+    /// Restores a part of a filter.
+    pub fn cf_loadchunk(
+        self,
+        key: impl ToArgs,
+        iterator: impl ToArgs,
+        data: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::cf_loadchunk(key, iterator, data))
+    }
+
+    /// Tells which items may be in a filter.
+    pub fn cf_mexists(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::cf_mexists(key, items))
+    }
+
+    /// Creates a filter.
+    pub fn cf_reserve(self, key: impl ToArgs, capacity: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::cf_reserve(key, capacity))
+    }
+
+    /// Creates a filter. With options.
+    pub fn cf_reserve_with(
+        self,
+        key: impl ToArgs,
+        capacity: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::cf_reserve_with(key, capacity, options))
+    }
+
+    /// Returns a part of a filter, to be restored elsewhere.
+    pub fn cf_scandump(self, key: impl ToArgs, iterator: impl ToArgs) -> Batch<B::With<(i64, Bytes)>> {
+        self.and(make::bloom::cf_scandump(key, iterator))
+    }
+
+    /// Adds to the counts of items in a count-min sketch.
+    pub fn cms_incrby(self, key: impl ToArgs, item_increments: impl ToArgs) -> Batch<B::With<Vec<u64>>> {
+        self.and(make::bloom::cms_incrby(key, item_increments))
+    }
+
+    /// Describes a sketch.
+    pub fn cms_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::cms_info(key))
+    }
+
+    /// Creates a sketch with these dimensions.
+    pub fn cms_initbydim(
+        self,
+        key: impl ToArgs,
+        width: impl ToArgs,
+        depth: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::cms_initbydim(key, width, depth))
+    }
+
+    /// Creates a sketch that errs no more than told.
+    pub fn cms_initbyprob(
+        self,
+        key: impl ToArgs,
+        error: impl ToArgs,
+        probability: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::cms_initbyprob(key, error, probability))
+    }
+
+    /// Replaces a sketch by the sum of others.
+    pub fn cms_merge(self, destination: impl ToArgs, sources: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::cms_merge(destination, sources))
+    }
+
+    /// Replaces a sketch by the sum of others. With options.
+    pub fn cms_merge_with(
+        self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::cms_merge_with(destination, sources, options))
+    }
+
+    /// Returns the counts of items.
+    pub fn cms_query(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<u64>>> {
+        self.and(make::bloom::cms_query(key, items))
+    }
+
+    /// Adds items to the most frequent ones; returns those that had to leave.
+    pub fn topk_add(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<Option<Bytes>>>> {
+        self.and(make::bloom::topk_add(key, items))
+    }
+
+    /// Returns the counts of items.
+    pub fn topk_count(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<u64>>> {
+        self.and(make::bloom::topk_count(key, items))
+    }
+
+    /// Adds to the counts of items; returns those that had to leave.
+    pub fn topk_incrby(
+        self,
+        key: impl ToArgs,
+        item_increments: impl ToArgs,
+    ) -> Batch<B::With<Vec<Option<Bytes>>>> {
+        self.and(make::bloom::topk_incrby(key, item_increments))
+    }
+
+    /// Describes the list.
+    pub fn topk_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::topk_info(key))
+    }
+
+    /// Returns the most frequent items.
+    pub fn topk_list(self, key: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::bloom::topk_list(key))
+    }
+
+    /// Returns the most frequent items. With options.
+    pub fn topk_list_with<T>(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::topk_list_with(key, options))
+    }
+
+    /// Tells which items are among the most frequent ones.
+    pub fn topk_query(self, key: impl ToArgs, items: impl ToArgs) -> Batch<B::With<Vec<bool>>> {
+        self.and(make::bloom::topk_query(key, items))
+    }
+
+    /// Creates a list of the most frequent items.
+    pub fn topk_reserve(self, key: impl ToArgs, topk: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::topk_reserve(key, topk))
+    }
+
+    /// Creates a list of the most frequent items. With options.
+    pub fn topk_reserve_with(
+        self,
+        key: impl ToArgs,
+        topk: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::topk_reserve_with(key, topk, options))
+    }
+
+    /// Adds observations to a t-digest.
+    pub fn tdigest_add(self, key: impl ToArgs, values: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_add(key, values))
+    }
+
+    /// Estimates the values at ranks.
+    pub fn tdigest_byrank(self, key: impl ToArgs, ranks: impl ToArgs) -> Batch<B::With<Vec<f64>>> {
+        self.and(make::bloom::tdigest_byrank(key, ranks))
+    }
+
+    /// Estimates the values at ranks from the greatest on.
+    pub fn tdigest_byrevrank(self, key: impl ToArgs, ranks: impl ToArgs) -> Batch<B::With<Vec<f64>>> {
+        self.and(make::bloom::tdigest_byrevrank(key, ranks))
+    }
+
+    /// Estimates the parts of the observations up to values.
+    pub fn tdigest_cdf(self, key: impl ToArgs, values: impl ToArgs) -> Batch<B::With<Vec<f64>>> {
+        self.and(make::bloom::tdigest_cdf(key, values))
+    }
+
+    /// Creates a t-digest.
+    pub fn tdigest_create(self, key: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_create(key))
+    }
+
+    /// Creates a t-digest. With options.
+    pub fn tdigest_create_with(self, key: impl ToArgs, options: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_create_with(key, options))
+    }
+
+    /// Describes a t-digest.
+    pub fn tdigest_info<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::bloom::tdigest_info(key))
+    }
+
+    /// Returns the greatest observation.
+    pub fn tdigest_max(self, key: impl ToArgs) -> Batch<B::With<f64>> {
+        self.and(make::bloom::tdigest_max(key))
+    }
+
+    /// Adds the observations of others to a t-digest.
+    pub fn tdigest_merge(self, destination: impl ToArgs, sources: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_merge(destination, sources))
+    }
+
+    /// Adds the observations of others to a t-digest. With options.
+    pub fn tdigest_merge_with(
+        self,
+        destination: impl ToArgs,
+        sources: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_merge_with(destination, sources, options))
+    }
+
+    /// Returns the least observation.
+    pub fn tdigest_min(self, key: impl ToArgs) -> Batch<B::With<f64>> {
+        self.and(make::bloom::tdigest_min(key))
+    }
+
+    /// Estimates the values below which parts of the observations are.
+    pub fn tdigest_quantile(self, key: impl ToArgs, quantiles: impl ToArgs) -> Batch<B::With<Vec<f64>>> {
+        self.and(make::bloom::tdigest_quantile(key, quantiles))
+    }
+
+    /// Estimates the ranks of values.
+    pub fn tdigest_rank(self, key: impl ToArgs, values: impl ToArgs) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::tdigest_rank(key, values))
+    }
+
+    /// Empties a t-digest.
+    pub fn tdigest_reset(self, key: impl ToArgs) -> Batch<B::With<()>> {
+        self.and(make::bloom::tdigest_reset(key))
+    }
+
+    /// Estimates the ranks of values from the greatest on.
+    pub fn tdigest_revrank(self, key: impl ToArgs, values: impl ToArgs) -> Batch<B::With<Vec<i64>>> {
+        self.and(make::bloom::tdigest_revrank(key, values))
+    }
+
+    /// Estimates the mean of the observations between two quantiles.
+    pub fn tdigest_trimmed_mean(
+        self,
+        key: impl ToArgs,
+        low_quantile: impl ToArgs,
+        high_quantile: impl ToArgs,
+    ) -> Batch<B::With<f64>> {
+        self.and(make::bloom::tdigest_trimmed_mean(key, low_quantile, high_quantile))
+    }
+
+    /// Adds an element with its vector (FP32, VALUES), before which REDUCE may stand.
+    pub fn vadd(self, key: impl ToArgs, vector: impl ToArgs, element: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::vectors::vadd(key, vector, element))
+    }
+
+    /// Adds an element with its vector (FP32, VALUES), before which REDUCE may stand. With options.
+    pub fn vadd_with(
+        self,
+        key: impl ToArgs,
+        vector: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<bool>> {
+        self.and(make::vectors::vadd_with(key, vector, element, options))
+    }
+
+    /// Counts the elements.
+    pub fn vcard(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::vectors::vcard(key))
+    }
+
+    /// Returns the vectors' dimension.
+    pub fn vdim(self, key: impl ToArgs) -> Batch<B::With<u64>> {
+        self.and(make::vectors::vdim(key))
+    }
+
+    /// Returns an element's vector, as precisely as it is kept.
+    pub fn vemb(self, key: impl ToArgs, element: impl ToArgs) -> Batch<B::With<Option<Vec<f64>>>> {
+        self.and(make::vectors::vemb(key, element))
+    }
+
+    /// Returns an element's vector, as precisely as it is kept. With options.
+    pub fn vemb_with<T>(
+        self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::vectors::vemb_with(key, element, options))
+    }
+
+    /// Returns an element's attributes as JSON text.
+    pub fn vgetattr(self, key: impl ToArgs, element: impl ToArgs) -> Batch<B::With<Option<Bytes>>> {
+        self.and(make::vectors::vgetattr(key, element))
+    }
+
+    /// Describes a vector set.
+    pub fn vinfo<T>(self, key: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::vectors::vinfo(key))
+    }
+
+    /// Tells whether an element exists.
+    pub fn vismember(self, key: impl ToArgs, element: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::vectors::vismember(key, element))
+    }
+
+    /// Returns an element's neighbours in each layer of the graph.
+    pub fn vlinks<T>(self, key: impl ToArgs, element: impl ToArgs) -> Batch<B::With<T>> {
+        self.and(make::vectors::vlinks(key, element))
+    }
+
+    /// Returns an element's neighbours in each layer of the graph. With options.
+    pub fn vlinks_with<T>(
+        self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::vectors::vlinks_with(key, element, options))
+    }
+
+    /// Returns random elements.
+    pub fn vrandmember(self, key: impl ToArgs) -> Batch<B::With<Option<Bytes>>> {
+        self.and(make::vectors::vrandmember(key))
+    }
+
+    /// Returns random elements. With options.
+    pub fn vrandmember_with(self, key: impl ToArgs, count: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::vectors::vrandmember_with(key, count))
+    }
+
+    /// Returns elements in the order of their names.
+    pub fn vrange(
+        self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+    ) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::vectors::vrange(key, start, end))
+    }
+
+    /// Returns elements in the order of their names. With options.
+    pub fn vrange_with(
+        self,
+        key: impl ToArgs,
+        start: impl ToArgs,
+        end: impl ToArgs,
+        count: impl ToArgs,
+    ) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::vectors::vrange_with(key, start, end, count))
+    }
+
+    /// Removes an element.
+    pub fn vrem(self, key: impl ToArgs, element: impl ToArgs) -> Batch<B::With<bool>> {
+        self.and(make::vectors::vrem(key, element))
+    }
+
+    /// Sets an element's attributes, JSON text; an empty one removes them.
+    pub fn vsetattr(
+        self,
+        key: impl ToArgs,
+        element: impl ToArgs,
+        attributes: impl ToArgs,
+    ) -> Batch<B::With<bool>> {
+        self.and(make::vectors::vsetattr(key, element, attributes))
+    }
+
+    /// Finds the nearest elements to a vector (FP32, VALUES), or to an element (ELE).
+    pub fn vsim(self, key: impl ToArgs, query: impl ToArgs) -> Batch<B::With<Vec<Bytes>>> {
+        self.and(make::vectors::vsim(key, query))
+    }
+
+    /// Finds the nearest elements to a vector (FP32, VALUES), or to an element (ELE). With options.
+    pub fn vsim_with<T>(
+        self,
+        key: impl ToArgs,
+        query: impl ToArgs,
+        options: impl ToArgs,
+    ) -> Batch<B::With<T>> {
+        self.and(make::vectors::vsim_with(key, query, options))
     }
 }

@@ -1,6 +1,6 @@
 //! Commands of the group `geo`.
 //!
-//! Written by `cargo xtask fix` from the command table; change crates/spec/src/table or xtask/src/commands.
+//! Written by `cargo xtask fix` from the command table; change crates/spec/src or xtask/src/commands.
 
 use crate::args::ToArgs;
 use crate::cmd::{Cmd, cmd};

@@ -1,15 +1,14 @@
 //! The handshake, with rustls.
 //!
-//! Owns: what [`TlsOptions`] mean to rustls, reading certificates again when their files change, and what its errors
-//! mean. The cryptography is aws-lc-rs, given explicitly: the process's default provider is neither read nor set, so
+//! Owns: what [`TlsOptions`] mean to rustls, and what its errors mean. The cryptography is aws-lc-rs, given explicitly: the process's default provider is neither read nor set, so
 //! other users of rustls in the process do not matter.
 
+use super::files::{Loaded, pem_error, read};
 use super::{Pem, TlsConfigError, TlsFailure, TlsOptions};
 use crate::transport::{ConnectError, DialStage, Kind, Limit, Stream, Target};
 use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::PathBuf;
+use std::sync::Arc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -38,20 +37,10 @@ const BUNDLE_VARIABLE: &str = "SSL_CERT_FILE";
 /// TLS of one client.
 #[derive(Debug)]
 pub(crate) struct Tls {
-    options: TlsOptions,
     server_name: Option<ServerName<'static>>,
-    /// The last configuration that could be made. It keeps the sessions that handshakes resume.
-    loaded: Mutex<Loaded>,
+    /// A configuration keeps the sessions that handshakes resume.
+    loaded: Arc<Loaded<Arc<ClientConfig>>>,
 }
-
-#[derive(Debug, Clone)]
-struct Loaded {
-    config: Arc<ClientConfig>,
-    stamps: Vec<Option<Stamp>>,
-}
-
-/// What tells that a file was written anew.
-type Stamp = (SystemTime, u64);
 
 impl Tls {
     /// Reads all certificates.
@@ -60,35 +49,8 @@ impl Tls {
             ServerName::try_from(name.clone()).map_err(|_| TlsConfigError::ServerName(name.clone()))
         });
         let server_name = server_name.transpose()?;
-        let stamps = stamps(&options);
-        let loaded = Mutex::new(Loaded { config: Arc::new(load(&options)?), stamps });
-        Ok(Self { options, server_name, loaded })
-    }
-
-    /// The configuration for a handshake now: a new one if a file has changed and can be used.
-    async fn config(self: &Arc<Self>) -> Arc<ClientConfig> {
-        let current = self.loaded.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if current.stamps.is_empty() {
-            return current.config;
-        }
-        let this = Arc::clone(self);
-        let read = tokio::task::spawn_blocking(move || {
-            let found = stamps(&this.options);
-            if found == current.stamps {
-                return current.config;
-            }
-            // While certificates are replaced the files may not fit each other; the next dial looks again.
-            let Ok(config) = load(&this.options) else { return current.config };
-            let loaded = Loaded { config: Arc::new(config), stamps: found };
-            let config = Arc::clone(&loaded.config);
-            *this.loaded.lock().unwrap_or_else(PoisonError::into_inner) = loaded;
-            config
-        });
-        match read.await {
-            Ok(config) => config,
-            // The runtime shuts down.
-            Err(_) => Arc::clone(&self.loaded.lock().unwrap_or_else(PoisonError::into_inner).config),
-        }
+        let loaded = Loaded::new(options, |options| load(options).map(Arc::new))?;
+        Ok(Self { server_name, loaded })
     }
 }
 
@@ -108,7 +70,7 @@ pub(crate) async fn handshake(
     };
     let expected = name.to_str().into_owned();
     let done = limit.hold(DialStage::Tls, async {
-        let connector = TlsConnector::from(tls.config().await);
+        let connector = TlsConnector::from(tls.loaded.now().await);
         connector.connect(name, stream).await
     });
     match done.await? {
@@ -161,17 +123,6 @@ fn certificate_failure(error: &CertificateError) -> TlsFailure {
         CertificateError::Revoked => TlsFailure::Revoked,
         error => TlsFailure::Certificate(error.to_string()),
     }
-}
-
-/// The marks of all files that the options name; empty when they name none.
-fn stamps(options: &TlsOptions) -> Vec<Option<Stamp>> {
-    let identity = options.identity.iter().flat_map(|(chain, key)| [chain, key]);
-    let files = options.authorities.iter().chain(identity).filter_map(Pem::file);
-    let stamp = |path: &Path| {
-        let metadata = std::fs::metadata(path).ok()?;
-        Some((metadata.modified().ok()?, metadata.len()))
-    };
-    files.map(stamp).collect()
 }
 
 fn load(options: &TlsOptions) -> Result<ClientConfig, TlsConfigError> {
@@ -230,24 +181,6 @@ fn certificates(what: &'static str, source: &Pem) -> Result<Vec<CertificateDer<'
     }
 }
 
-fn read(what: &'static str, source: &Pem) -> Result<Arc<[u8]>, TlsConfigError> {
-    match source {
-        Pem::Text(text) => Ok(Arc::clone(text)),
-        Pem::File(path) => match std::fs::read(path) {
-            Ok(text) => Ok(text.into()),
-            Err(error) => Err(pem_error(what, source, &error.to_string())),
-        },
-    }
-}
-
-fn pem_error(what: &'static str, source: &Pem, reason: &str) -> TlsConfigError {
-    let from = match source {
-        Pem::File(path) => format!("'{}'", path.display()),
-        Pem::Text(_) => "the given text".to_owned(),
-    };
-    TlsConfigError::Pem { what, from, reason: reason.to_owned() }
-}
-
 /// Any certificate will do, as long as its key signed the handshake.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
@@ -288,4 +221,4 @@ impl ServerCertVerifier for AnyCertificate {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -1,6 +1,7 @@
 use super::*;
 use crate::transport::{Connector, Dialing, TcpOptions, Transport};
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, Issuer, KeyPair, date_time_ymd};
+use std::sync::Mutex;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio_rustls::TlsAcceptor;
@@ -8,34 +9,36 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
 /// An authority and what it signs.
-struct Authority(CertifiedIssuer<'static, KeyPair>);
+pub(in crate::transport::tls) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 /// A certificate and its key, as PEM texts.
-type Signed = (String, String);
+pub(in crate::transport::tls) type Signed = (String, String);
 
 impl Authority {
-    fn new() -> Self {
+    pub(in crate::transport::tls) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        // Unlike the name of what it signs, which OpenSSL would take for signed by itself.
+        params.distinguished_name.push(rcgen::DnType::CommonName, "an authority");
         Self(CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap())
     }
 
-    fn pem(&self) -> String {
+    pub(in crate::transport::tls) fn pem(&self) -> String {
         self.0.pem()
     }
 
-    fn sign(&self, name: &str) -> Signed {
+    pub(in crate::transport::tls) fn sign(&self, name: &str) -> Signed {
         self.sign_as(CertificateParams::new(vec![name.to_owned()]).unwrap())
     }
 
-    fn sign_as(&self, params: CertificateParams) -> Signed {
+    pub(in crate::transport::tls) fn sign_as(&self, params: CertificateParams) -> Signed {
         let issuer: &Issuer<'static, KeyPair> = &self.0;
         let key = KeyPair::generate().unwrap();
         (params.signed_by(&key, issuer).unwrap().pem(), key.serialize_pem())
     }
 }
 
-fn acceptor((chain, key): &Signed, clients: Option<&Authority>) -> TlsAcceptor {
+pub(in crate::transport::tls) fn acceptor((chain, key): &Signed, clients: Option<&Authority>) -> TlsAcceptor {
     let provider = Arc::new(aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -66,12 +69,17 @@ impl<S: Fn(DuplexStream) + Send + Sync + 'static> Transport for Pipes<S> {
 }
 
 /// A client of a server in memory.
-fn client(options: TlsOptions, serve: impl Fn(DuplexStream) + Send + Sync + 'static) -> Connector {
+pub(in crate::transport::tls) fn client(
+    options: TlsOptions,
+    serve: impl Fn(DuplexStream) + Send + Sync + 'static,
+) -> Connector {
     Connector::new(TcpOptions::new(), Some(options), Some(Arc::new(Pipes(serve)))).unwrap()
 }
 
 /// A server that answers each byte.
-fn echo(acceptor: TlsAcceptor) -> impl Fn(DuplexStream) + Send + Sync + 'static {
+pub(in crate::transport::tls) fn echo(
+    acceptor: TlsAcceptor,
+) -> impl Fn(DuplexStream) + Send + Sync + 'static {
     move |stream| {
         let acceptor = acceptor.clone();
         tokio::spawn(async move {
@@ -85,17 +93,17 @@ fn echo(acceptor: TlsAcceptor) -> impl Fn(DuplexStream) + Send + Sync + 'static 
     }
 }
 
-async fn dial(connector: &Connector) -> Result<Stream, ConnectError> {
+pub(in crate::transport::tls) async fn dial(connector: &Connector) -> Result<Stream, ConnectError> {
     connector.connect(&Target::tcp("db.test", 6379), Duration::MAX).await
 }
 
-async fn exchange(stream: &mut Stream) -> io::Result<u8> {
+pub(in crate::transport::tls) async fn exchange(stream: &mut Stream) -> io::Result<u8> {
     stream.write_u8(7).await?;
     stream.flush().await?;
     stream.read_u8().await
 }
 
-async fn failure(connector: &Connector) -> TlsFailure {
+pub(in crate::transport::tls) async fn failure(connector: &Connector) -> TlsFailure {
     match dial(connector).await.unwrap_err() {
         ConnectError::Tls { failure, .. } => failure,
         error => panic!("{error}"),
