@@ -8,6 +8,7 @@
 //! ascending order, as always); fetch all places; fetch all entries; then execute in the order in which the connection sent
 //! them. Replies and order are those of single execution.
 
+use crate::cluster::gate::{Asker, Pass};
 use crate::command::{Args, Ctx, Locks, Row};
 use crate::commands;
 use crate::execute::{Local, call};
@@ -61,16 +62,24 @@ pub(crate) fn allowed(local: &Local, session: &Session, input_bytes: usize, now_
         && memory::is_roomy(local, ROOM_BYTES + input_bytes as u64, now_ms)
 }
 
-/// Executes the run; returns how many commands were executed. Fewer than given when one of them woke a blocked client,
-/// which comes before whatever follows.
+/// How far a run came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Ran {
+    /// Commands that were answered. Fewer than given when one of them woke a blocked client, which comes before whatever follows.
+    pub(crate) count: usize,
+    /// The next one cannot run now: it is to go the long way, and to wait there.
+    pub(crate) is_held_back: bool,
+}
+
+/// Executes the run, or the beginning of it.
 pub(crate) fn execute(
     local: &mut Local,
     session: &mut Session,
     run: &[Simple<'_>],
     out: &mut Writer,
     now_ms: u64,
-) -> usize {
-    let Local { shared, settings, changes, worker, spent, .. } = local;
+) -> Ran {
+    let Local { shared, config, settings, changes, worker, spent, .. } = local;
     let mut places = [(0 as Slot, 0u64); RUN_MAX];
     for (place, simple) in places.iter_mut().zip(run) {
         let key = simple.args.get(1);
@@ -87,10 +96,43 @@ pub(crate) fn execute(
     }
     // Somebody may have begun to track since it was looked at; under the slots, the look is good.
     ks.changes().tracks_prefixes = shared.tracking.any_broadcast();
-    let (touch, mut failed) = (!session.is_no_touch, 0u32);
-    let mut ctx = Ctx { ks, out, server: shared, session: Some(session), blocked: None, worker: *worker };
-    let mut done = 0;
+    let (touch, mut failed, mut refused) = (!session.is_no_touch, 0u32, 0u32);
+    let (cluster, is_any_moving) = (shared.cluster.as_deref(), shared.moves.marks.any());
+    let mut ctx = Ctx {
+        ks,
+        out,
+        server: shared,
+        session: Some(session),
+        blocked: None,
+        is_held_back: false,
+        parked: None,
+        worker: *worker,
+    };
+    let (mut done, mut is_held_back) = (0, false);
     for (simple, &(slot, hash)) in run.iter().zip(places) {
+        if let Some(cluster) = cluster
+            && cluster.table.word(slot) != 0
+        {
+            let asker = Asker::new(ctx.session(), shared);
+            match cluster.pass(config, &ctx.ks, asker, std::iter::once((simple.command, simple.args))) {
+                Pass::Serve => {}
+                Pass::Later => {
+                    is_held_back = true;
+                    break;
+                }
+                Pass::Refuse(error) => {
+                    refused |= 1 << done;
+                    shared.stats.error_reply(&error.to_string());
+                    error.reply(ctx.out);
+                    done += 1;
+                    continue;
+                }
+            }
+        }
+        if is_any_moving && shared.moves.marks.holding(simple.command, simple.args).is_some() {
+            is_held_back = true;
+            break;
+        }
         ctx.ks.begin(now_ms, touch);
         ctx.ks.preset(simple.args.get(1), slot, hash);
         if let Err(error) = call(&mut ctx, simple.command, simple.row, simple.args) {
@@ -106,14 +148,54 @@ pub(crate) fn execute(
     drop(ctx);
     let elapsed = started.elapsed();
     *spent += elapsed;
-    let each = elapsed / done.max(1) as u32;
-    let stats = shared.stats.worker(*worker);
+    let (each, stats) = (elapsed / done.max(1) as u32, shared.stats.worker(*worker));
     for (i, simple) in run[..done].iter().enumerate() {
-        stats.called(simple.command, each, failed & (1 << i) == 0);
+        match refused & (1 << i) {
+            0 => stats.called(simple.command, each, failed & (1 << i) == 0),
+            _ => stats.rejected(simple.command),
+        }
     }
     if let Some(last) = run[..done].last() {
         session.client.last_command.store(last.command.id.index() as u16 + 1, Ordering::Relaxed);
     }
     followups::work_off(local, None, now_ms);
-    done
+    Ran { count: done, is_held_back }
+}
+
+#[cfg(test)]
+pub(crate) mod tests_support {
+    use super::*;
+    use crate::command::OwnedArgs;
+    use crate::testing::START_MS;
+
+    /// Runs lines as one batch, in which one is held back: which.
+    pub(crate) fn held_back_at(local: &mut Local, session: &mut Session, lines: &[&str]) -> usize {
+        let (ran, _) = execute_lines(local, session, lines);
+        assert!(ran.is_held_back, "{ran:?}");
+        ran.count
+    }
+
+    /// Runs lines as one batch; the replies as [`crate::testing::Server::line`] shows them.
+    pub(crate) fn run(local: &mut Local, session: &mut Session, lines: &[&str]) -> String {
+        let (ran, replies) = execute_lines(local, session, lines);
+        assert_eq!(ran, Ran { count: lines.len(), is_held_back: false });
+        replies
+    }
+
+    fn execute_lines(local: &mut Local, session: &mut Session, lines: &[&str]) -> (Ran, String) {
+        let words = |line: &&str| {
+            OwnedArgs::from_slices(&line.split_whitespace().map(str::as_bytes).collect::<Vec<_>>())
+        };
+        let owned: Vec<OwnedArgs> = lines.iter().map(words).collect();
+        let of = |owned| {
+            let args = OwnedArgs::args(owned);
+            let command = towline_spec::lookup(args.get(0)).expect("a command");
+            Simple { command, row: simple(command, args.len()).expect("a simple one"), args }
+        };
+        let run: Vec<Simple<'_>> = owned.iter().map(of).collect();
+        let mut out = Writer::new(session.proto);
+        let ran = execute(local, session, &run, &mut out, START_MS);
+        let bytes: Vec<u8> = out.segments().collect::<Vec<_>>().concat();
+        (ran, String::from_utf8_lossy(&bytes).replace("\r\n", " ").trim_end().to_owned())
+    }
 }

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use towline_resp::Proto;
 use towline_resp::writer::Writer;
-use towline_spec::{Command, Group};
+use towline_spec::{Command, Flags, Group};
 use towline_store::keyspace::Keyspace;
 use towline_store::value::Kind;
 
@@ -92,6 +92,16 @@ impl Waiter {
         }
     }
 
+    /// Who waits.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether its command may change the keyspace.
+    pub(crate) fn writes(&self) -> bool {
+        self.command.flags.contains(Flags::WRITE)
+    }
+
     /// How long it waits at most.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.block.timeout
@@ -120,10 +130,15 @@ impl Waiter {
 
     /// Ends the waiting with this reply, from outside (`CLIENT UNBLOCK`). `false` if it was over before.
     pub(crate) fn end_with(&self, reply: Bytes) -> bool {
+        self.end_at(reply, 0)
+    }
+
+    /// As [`Waiter::end_with`]; the reply tells of the log up to `position`.
+    pub(crate) fn end_at(&self, reply: Bytes, position: u64) -> bool {
         if self.fate.compare_exchange(WAITING, SERVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
             return false;
         }
-        self.deliver(Served { parts: vec![reply], position: 0 });
+        self.deliver(Served { parts: vec![reply], position });
         true
     }
 
@@ -177,9 +192,14 @@ impl Blocked {
         lock(&self.by_id).values().find(|waiter| waiter.client.id == client).cloned()
     }
 
+    /// All that wait.
+    pub(crate) fn all(&self) -> Vec<Arc<Waiter>> {
+        lock(&self.by_id).values().cloned().collect()
+    }
+
     /// Ends the waiting of these clients, whose ids rise, as if their time were up.
     pub(crate) fn release(&self, clients: &[u64]) {
-        let waiters: Vec<_> = lock(&self.by_id).values().cloned().collect();
+        let waiters = self.all();
         let meant = waiters.iter().filter(|waiter| clients.binary_search(&waiter.client.id).is_ok());
         for waiter in meant {
             // Served at this moment: its reply is on the way.
@@ -242,7 +262,7 @@ pub(crate) fn serve(local: &mut Local, db: u8, key: &[u8], now_ms: u64) {
         };
         drop(ks);
         match shared.blocked.get(id) {
-            Some(waiter) if waiter.wants(kind) && serve_one(local, &waiter, now_ms) => {
+            Some(waiter) if waiter.wants(kind) && serve_one(local, &waiter, (db, key), now_ms) => {
                 forget(local, &waiter, now_ms)
             }
             _ => after = Some(id),
@@ -250,16 +270,31 @@ pub(crate) fn serve(local: &mut Local, db: u8, key: &[u8], now_ms: u64) {
     }
 }
 
-/// Runs the waiter's command. `false` if there is nothing in it for the waiter, or its fate is decided.
-fn serve_one(local: &mut Local, waiter: &Waiter, now_ms: u64) -> bool {
+/// Runs the waiter's command. `false` if there is nothing in it for the waiter, its fate is decided, or it would change a key
+/// that is on its way: then the waiters of the key that is `ready` are served later.
+fn serve_one(local: &mut Local, waiter: &Waiter, ready: (u8, &[u8]), now_ms: u64) -> bool {
     let shared = Arc::clone(&local.shared);
     let settings = Arc::clone(&local.settings);
     let args: Args<'_> = waiter.args.args();
     let mut out = Writer::new(waiter.proto);
     let slots = slots_of(waiter.command, args);
     let ks = Keyspace::hold(&shared.store, slots, &settings, &mut local.changes, waiter.db, now_ms);
-    let mut ctx =
-        Ctx { ks, out: &mut out, server: &shared, session: None, blocked: None, worker: local.worker };
+    if shared.moves.marks.any()
+        && let Some(parking) = shared.moves.marks.holding(waiter.command, args)
+    {
+        parking.defer(ready.0, ready.1);
+        return false;
+    }
+    let mut ctx = Ctx {
+        ks,
+        out: &mut out,
+        server: &shared,
+        session: None,
+        blocked: None,
+        is_held_back: false,
+        parked: None,
+        worker: local.worker,
+    };
     // Under the slots of all its keys: nobody else can serve it, and it cannot have been queued anew.
     if waiter.fate.compare_exchange(WAITING, SERVED, Ordering::AcqRel, Ordering::Acquire).is_err() {
         return false;

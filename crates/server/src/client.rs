@@ -2,6 +2,7 @@
 //!
 //! Owns: a client's public facts, its outbox, the registry of all clients. Does **not** own its session or its socket.
 
+use crate::shared::Shared;
 use bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -62,6 +63,8 @@ pub(crate) mod flag {
     pub(crate) const NOTIFIED: u32 = 1 << 14;
     /// It is sent the data set and what happens to it.
     pub(crate) const REPLICA: u32 = 1 << 15;
+    /// Shard channels that it listens to went to another node; its session does not know yet.
+    pub(crate) const CHANNELS_GONE: u32 = 1 << 16;
 }
 
 /// Whether a connection is to end, and how much of its work is done before that; each is stronger than those above it.
@@ -145,6 +148,11 @@ impl Client {
             has_mail: AtomicBool::new(false),
             outbox: Mutex::default(),
         }
+    }
+
+    /// Whether the connection has TLS.
+    pub(crate) fn is_tls(&self, shared: &Shared) -> bool {
+        self.addresses.local_address().is_some_and(|local| shared.endpoints.is_tls(local))
     }
 
     /// Names that the client gave itself.

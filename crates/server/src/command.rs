@@ -3,7 +3,10 @@
 //! Owns: arguments, the context of a command, its errors, the rows that tie a name to a handler. Does **not** own what
 //! a command means (see [`crate::commands`]) nor in what order commands run (see [`crate::execute`]).
 
-use crate::persistence::keeper::Errand;
+use crate::cluster::errands;
+use crate::moving::Order;
+use crate::parking::Parking;
+use crate::persistence::keeper;
 use crate::session::Session;
 use crate::shared::Shared;
 use std::sync::Arc;
@@ -255,8 +258,31 @@ pub(crate) struct Block {
     pub(crate) timeout: Option<Duration>,
     /// The reply when the time is up.
     pub(crate) nothing: Nothing,
-    /// What the keeper is to do, whose answer ends the waiting.
+    /// What somebody else is to do, whose answer ends the waiting.
     pub(crate) errand: Option<Errand>,
+}
+
+/// What a client asks another thread for, and waits for.
+#[derive(Debug, Clone)]
+pub(crate) enum Errand {
+    /// The keeper of files.
+    Keeper(keeper::Errand),
+    /// The cluster's thread.
+    Cluster(errands::Errand),
+    /// The thread that moves keys.
+    Move(Box<Order>),
+}
+
+impl From<keeper::Errand> for Errand {
+    fn from(errand: keeper::Errand) -> Self {
+        Self::Keeper(errand)
+    }
+}
+
+impl From<errands::Errand> for Errand {
+    fn from(errand: errands::Errand) -> Self {
+        Self::Cluster(errand)
+    }
 }
 
 /// What a handler works with.
@@ -271,6 +297,10 @@ pub(crate) struct Ctx<'a> {
     pub(crate) session: Option<&'a mut Session>,
     /// Set by [`Ctx::block`].
     pub(crate) blocked: Option<Block>,
+    /// Nothing was done, because a slot is changing hands: the command is to run again later.
+    pub(crate) is_held_back: bool,
+    /// Nothing was done: the command is to run again when the waiting there is over. See [`Ctx::park`].
+    pub(crate) parked: Option<Arc<Parking>>,
     /// Index of the worker that runs the command.
     pub(crate) worker: usize,
 }
@@ -299,10 +329,16 @@ impl Ctx<'_> {
         self.blocked = Some(Block { keys, timeout, nothing, errand: None });
     }
 
-    /// The client waits until the keeper has done this. The handler returns `Ok(())` right after.
-    pub(crate) fn wait_for(&mut self, errand: Errand) {
+    /// The command cannot run yet: it runs again, from its beginning, when the waiting there is over. The handler has done
+    /// nothing and returns `Ok(())` right after. Not inside of `EXEC`.
+    pub(crate) fn park(&mut self, parking: Arc<Parking>) {
+        self.parked = Some(parking);
+    }
+
+    /// The client waits until another thread has done this. The handler returns `Ok(())` right after.
+    pub(crate) fn wait_for(&mut self, errand: impl Into<Errand>) {
         let nothing = Nothing::Error("ERR The client stopped waiting for what it asked for, which goes on");
-        self.blocked = Some(Block { keys: Vec::new(), timeout: None, nothing, errand: Some(errand) });
+        self.blocked = Some(Block { keys: Vec::new(), timeout: None, nothing, errand: Some(errand.into()) });
     }
 }
 

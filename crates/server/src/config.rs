@@ -4,6 +4,7 @@
 //! and shown (`table`), where they come from (`load`), nor writing them back to their file (`rewrite`).
 
 mod check;
+mod cluster;
 mod load;
 mod param;
 mod persistence;
@@ -11,6 +12,8 @@ mod rewrite;
 mod table;
 mod text;
 
+pub(crate) use cluster::BUS_PORT_OFFSET;
+pub use cluster::{ClusterConfig, PreferredEndpoint, Secret};
 pub use load::ConfigError;
 pub(crate) use param::{Change, Param};
 pub use persistence::{AppendFsync, LoadUnsupported, Persistence, SavePoint};
@@ -190,6 +193,8 @@ pub struct Config {
     pub dbfilename: String,
     /// Snapshots and log. Default: none; a process has the save points of Redis.
     pub persistence: Persistence,
+    /// The node as a part of a cluster. Default: it is none.
+    pub cluster: ClusterConfig,
     /// `logfile`; none is standard error.
     pub logfile: Option<String>,
     /// `loglevel`.
@@ -252,6 +257,7 @@ impl Default for Config {
             dir: dir.unwrap_or_else(|| ".".into()),
             dbfilename: "dump.rdb".into(),
             persistence: Persistence::default(),
+            cluster: ClusterConfig::default(),
             logfile: None,
             loglevel: LogLevel::default(),
             pidfile: None,

@@ -8,6 +8,7 @@
 //! buffers of the worker: an idle connection has none of its own.
 
 use self::big::Big;
+use self::parsed::{Parsed, Step, simple_row};
 use crate::batch::{self, RUN_MAX, Simple};
 use crate::blocking::{self, Waiter};
 use crate::client::Ending;
@@ -15,6 +16,7 @@ use crate::command::{Args, OwnedArgs, Row};
 use crate::execute::{self, Flow, Local};
 use crate::farewell;
 use crate::output::{Output, Sent};
+use crate::parking::Parking;
 use crate::session::Session;
 use crate::stream::Stream;
 use bytes::Bytes;
@@ -40,6 +42,7 @@ use towline_spec::Command;
 mod big;
 mod enforcing;
 mod leaving;
+mod parsed;
 #[cfg(test)]
 mod turn_tests;
 mod waiting;
@@ -86,6 +89,7 @@ enum Waiting {
     Blocked { waiter: Arc<Waiter>, timer: Option<Pin<Box<Sleep>>> },
     Paused { timer: Pin<Box<Sleep>>, command: OwnedArgs },
     Crowded { turn: waiting::Turn, command: OwnedArgs },
+    Parked { parking: Arc<Parking>, command: OwnedArgs },
 }
 
 /// A connection; see the module's description.
@@ -186,11 +190,13 @@ impl Connection {
     /// Undoes what the connection left with others.
     fn leave(&mut self, local: &mut Local) {
         let now_ms = unix_ms();
-        if let Some(waiting) = self.waiting.take()
-            && let Waiting::Blocked { waiter, .. } = *waiting
-        {
-            waiter.end();
-            blocking::forget(local, &waiter, now_ms);
+        match self.waiting.take().map(|waiting| *waiting) {
+            Some(Waiting::Blocked { waiter, .. }) => {
+                waiter.end();
+                blocking::forget(local, &waiter, now_ms);
+            }
+            Some(Waiting::Parked { parking, .. }) => parking.forget(self.session.client.id),
+            Some(Waiting::Paused { .. } | Waiting::Crowded { .. }) | None => {}
         }
         farewell::session_end(local, &mut self.session, now_ms);
     }
@@ -456,7 +462,9 @@ impl Connection {
                 }
             }
         }
-        self.execute_simple(desk, data, &commands, ranges, now_ms);
+        if let Some(held) = self.execute_simple(desk, data, &commands, ranges, now_ms) {
+            return Ok(self.step_back(cx, desk, held.args(data, ranges, &[]), held.end, now_ms));
+        }
         failed?;
         if let Some(parsed) = last {
             let owned = std::mem::take(&mut self.owned);
@@ -465,6 +473,7 @@ impl Connection {
         Ok(step.unwrap_or(Step::More(at)))
     }
 
+    /// Executes a run of simple commands, or the beginning of it: then the first of the others is returned, which cannot run now.
     fn execute_simple(
         &mut self,
         desk: &mut Desk,
@@ -472,7 +481,7 @@ impl Connection {
         commands: &[(Parsed, &'static Command, &'static Row)],
         ranges: &[ArgRange],
         now_ms: u64,
-    ) {
+    ) -> Option<Parsed> {
         let simple = |&(parsed, command, row): &(Parsed, _, _)| Simple {
             command,
             row,
@@ -481,8 +490,29 @@ impl Connection {
         let run: SmallVec<[Simple<'_>; RUN_MAX]> = commands.iter().map(simple).collect();
         let mut from = 0;
         while from < run.len() {
-            from += batch::execute(&mut desk.local, &mut self.session, &run[from..], &mut desk.out, now_ms);
+            let ran = batch::execute(&mut desk.local, &mut self.session, &run[from..], &mut desk.out, now_ms);
+            from += ran.count;
+            if ran.is_held_back {
+                return Some(commands[from].0);
+            }
         }
+        None
+    }
+
+    /// Executes a command of a run by itself, which makes it wait; what was parsed behind it, from `end` on, is parsed again then.
+    fn step_back(
+        &mut self,
+        cx: &mut Context<'_>,
+        desk: &mut Desk,
+        args: Args<'_>,
+        end: usize,
+        now_ms: u64,
+    ) -> Step {
+        self.parser = RequestParser::new();
+        self.big = None;
+        self.owned.clear();
+        self.execute_one(cx, desk, args, now_ms);
+        Step::More(end)
     }
 
     /// Executes a command that is not simple.
@@ -492,6 +522,7 @@ impl Connection {
             Flow::Blocked(waiter) => self.block(cx, waiter),
             Flow::Paused => self.pause(cx, &desk.local, OwnedArgs::copy(args)),
             Flow::Crowded => self.wait_for_turn(cx, &desk.local, OwnedArgs::copy(args)),
+            Flow::Parked(parking) => self.park(cx, parking, OwnedArgs::copy(args)),
         }
     }
 
@@ -544,36 +575,6 @@ impl Connection {
         self.enforce_output_limit(&desk.local)?;
         if self.session.is_closing { Err(End::Here) } else { Ok(()) }
     }
-}
-
-/// What [`Connection::execute_run`] leaves behind.
-enum Step {
-    /// There may be more from here on.
-    More(usize),
-    /// Nothing more is complete; this part of the data is to be kept.
-    Rest { from: usize, to: usize },
-}
-
-/// Where a parsed command lies.
-#[derive(Debug, Clone, Copy)]
-struct Parsed {
-    start: usize,
-    end: usize,
-    from: usize,
-    to: usize,
-}
-
-impl Parsed {
-    #[inline]
-    fn args<'a>(&self, data: &'a [u8], ranges: &'a [ArgRange], owned: &'a [Arc<Vec<u8>>]) -> Args<'a> {
-        Args::new(&data[self.start..self.end], &ranges[self.from..self.to], owned)
-    }
-}
-
-#[inline]
-fn simple_row(args: Args<'_>) -> Option<(&'static Command, &'static Row)> {
-    let command = towline_spec::lookup(args.get(0))?;
-    batch::simple(command, args.len()).map(|row| (command, row))
 }
 
 /// Bytes for a client that is refused before it becomes one.

@@ -70,6 +70,12 @@ impl Endpoints {
         self.tls.get_or_init(|| addresses);
     }
 
+    /// Whether a connection to this address has TLS.
+    pub(crate) fn is_tls(&self, local: SocketAddr) -> bool {
+        // Who listens everywhere is reached at an address of its own.
+        self.tls.get().into_iter().flatten().any(|address| address.port() == local.port())
+    }
+
     /// What is listened on, those with TLS last.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
         let mut addresses: Vec<_> = self.list().iter().map(|endpoint| endpoint.address).collect();

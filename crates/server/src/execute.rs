@@ -3,17 +3,21 @@
 //! Owns: the checks before a command, queueing for `MULTI`, locking, and working off what the command set off. Does
 //! **not** own sockets, nor what a single command means.
 
+mod unknown;
+
 use crate::blocking::Waiter;
 use crate::client::flag;
-use crate::command::{Args, Block, CommandError, CommandResult, Ctx, Locks, OwnedArgs, Row};
+use crate::cluster::gate::{Asker, Pass};
+use crate::command::{Args, Block, CommandError, CommandResult, Ctx, Errand, Locks, OwnedArgs, Row};
 use crate::commands;
 use crate::config::Config;
 use crate::memory::Room;
+use crate::parking::Parking;
 use crate::persistence::held::Held;
 use crate::persistence::keeper::Request;
 use crate::session::{Multi, Queued, ReplyMode, Session};
 use crate::shared::Shared;
-use crate::{farewell, followups, memory, monitor, pause, replicas, tracking};
+use crate::{farewell, followups, memory, monitor, moving, pause, pubsub, replicas, tracking};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -23,6 +27,7 @@ use towline_spec::{Command, Flags, Group, KeyFlags, ResolveError, State};
 use towline_store::changes::{Changes, Settings};
 use towline_store::evict::Evictor;
 use towline_store::keyspace::Keyspace;
+use unknown::{is_http, unknown_command, unknown_subcommand};
 
 /// What one worker has to itself.
 #[derive(Debug)]
@@ -108,6 +113,8 @@ pub(crate) enum Flow {
     /// The command brings much while memory is above the limit, writes while the log is far behind, or may wait for a key
     /// while those who already do are about to be served: run it again after others had their turn.
     Crowded,
+    /// The command would change a key that is on its way, or waits for something of its own: run it again once that is over.
+    Parked(Arc<Parking>),
 }
 
 /// The row that executes the arguments, or the error reply.
@@ -115,10 +122,6 @@ pub(crate) enum Flow {
 pub(crate) fn resolve(args: Args<'_>) -> Result<(&'static Command, &'static Row), CommandError> {
     let command = match towline_spec::resolve(&args) {
         Ok(command) if command.state == State::Implemented => command,
-        Ok(command) if command.group == Group::Cluster && command.accepts_arity(args.len()) => {
-            return Err(CommandError::Text("ERR This instance has cluster support disabled"));
-        }
-        Ok(command) if command.group == Group::Cluster => return Err(CommandError::Arity(command.name)),
         Ok(command) if command.parent().is_some() => return Err(unknown_subcommand(args)),
         Ok(_) | Err(ResolveError::UnknownCommand) => return Err(unknown_command(args)),
         Err(ResolveError::UnknownSubcommand(_)) => return Err(unknown_subcommand(args)),
@@ -132,36 +135,6 @@ pub(crate) fn resolve(args: Args<'_>) -> Result<(&'static Command, &'static Row)
     }
 }
 
-/// Bytes of arguments that an error for an unknown command repeats.
-const REPEATED_BYTES_MAX: usize = 128;
-
-fn unknown_command(args: Args<'_>) -> CommandError {
-    let name = &args.get(0)[..args.get(0).len().min(REPEATED_BYTES_MAX)];
-    let mut repeated = Vec::new();
-    for arg in args.from(1).iter() {
-        if repeated.len() >= REPEATED_BYTES_MAX {
-            break;
-        }
-        let left = REPEATED_BYTES_MAX - repeated.len();
-        repeated.push(b'\'');
-        repeated.extend_from_slice(&arg[..arg.len().min(left)]);
-        repeated.extend_from_slice(b"' ");
-    }
-    CommandError::joined(&[b"ERR unknown command '", name, b"', with args beginning with: ", &repeated])
-}
-
-fn unknown_subcommand(args: Args<'_>) -> CommandError {
-    let (name, sub) = (args.get(0), args.get(1));
-    let help = String::from_utf8_lossy(name).to_uppercase();
-    let sub = &sub[..sub.len().min(REPEATED_BYTES_MAX)];
-    CommandError::quoting("ERR unknown subcommand '", sub, &format!("'. Try {help} HELP."))
-}
-
-/// Whether a browser was tricked into talking to us: its request would go on in lines that are taken for commands.
-fn is_http(args: Args<'_>) -> bool {
-    args.is(0, "post") || args.is(0, "host:")
-}
-
 /// Runs one command of a connection, reply and consequences included.
 pub(crate) fn run(
     local: &mut Local,
@@ -172,14 +145,23 @@ pub(crate) fn run(
 ) -> Flow {
     let mark = out.mark();
     let reply = session.reply;
+    if session.subscriptions.is_some() {
+        pubsub::forget_gone(&local.shared, session);
+    }
     let flow = match resolve(args) {
         Ok((command, row)) => match check(local, session, command, args, now_ms) {
             Ok(Check::Run) => dispatch(local, session, command, row, args, out, now_ms),
-            Ok(Check::Queue) => {
-                queue(session, command, row, args);
-                out.simple("QUEUED");
-                Flow::Next
-            }
+            Ok(Check::Queue) => match check_queued(local, session, command, row, args, now_ms) {
+                Ok(()) => {
+                    queue(session, command, row, args);
+                    out.simple("QUEUED");
+                    Flow::Next
+                }
+                Err(error) => {
+                    local.shared.stats.worker(local.worker).rejected(command);
+                    refuse(local, session, args, out, error, now_ms)
+                }
+            },
             Ok(Check::Pause) => return Flow::Paused,
             Ok(Check::Wait) => return Flow::Crowded,
             Err(error) => {
@@ -194,8 +176,11 @@ pub(crate) fn run(
         }
         Err(error) => refuse(local, session, args, out, error, now_ms),
     };
-    if let Flow::Crowded = flow {
+    if let Flow::Crowded | Flow::Parked(_) = flow {
         return flow;
+    }
+    if session.is_asking && session.multi.is_none() && !args.is(0, "asking") {
+        session.is_asking = false;
     }
     if reply == ReplyMode::Skip || session.reply == ReplyMode::Off {
         out.truncate(mark);
@@ -257,6 +242,9 @@ fn check(
     now_ms: u64,
 ) -> Result<Check, CommandError> {
     let flags = command.flags;
+    if command.group == Group::Cluster && local.shared.cluster.is_none() {
+        return Err(CommandError::Text("ERR This instance has cluster support disabled"));
+    }
     if !session.is_authenticated && !flags.contains(Flags::NO_AUTH) {
         return Err(CommandError::Text("NOAUTH Authentication required."));
     }
@@ -295,6 +283,11 @@ fn check(
         if flags.contains(Flags::NO_MULTI) {
             return Err(CommandError::Text("ERR Command not allowed inside a transaction"));
         }
+        if command.name == "migrate" {
+            return Err(CommandError::Text(
+                "ERR MIGRATE cannot be part of a transaction: its keys could not be used while the target is waited for",
+            ));
+        }
         return Ok(Check::Queue);
     }
     if pause::holds_back(local, session, command, args, now_ms) {
@@ -330,6 +323,30 @@ fn queue(session: &mut Session, command: &'static Command, row: &'static Row, ar
     session.client.multi.store(multi.queue.len() as u32, Ordering::Relaxed);
 }
 
+/// Whether this node serves a command that is about to be queued: in Redis, too, a transaction is refused as soon as one of its
+/// commands would be.
+fn check_queued(
+    local: &mut Local,
+    session: &Session,
+    command: &'static Command,
+    row: &'static Row,
+    args: Args<'_>,
+    now_ms: u64,
+) -> Result<(), CommandError> {
+    let Some(cluster) = local.shared.cluster.as_deref() else { return Ok(()) };
+    let slots: smallvec::SmallVec<[Slot; 16]> = slots_of(command, args).collect();
+    if slots.iter().all(|&slot| slot == slots[0] && cluster.table.word(slot) == 0) {
+        return Ok(());
+    }
+    let (shared, settings) = (&*local.shared, &*local.settings);
+    let ks = hold(row, command, args, shared, settings, &mut local.changes, session.db, now_ms);
+    match cluster.pass(&local.config, &ks, Asker::new(session, shared), std::iter::once((command, args))) {
+        Pass::Refuse(error) => Err(error),
+        // EXEC waits.
+        Pass::Serve | Pass::Later => Ok(()),
+    }
+}
+
 /// Runs a command that nothing keeps from running.
 fn dispatch(
     local: &mut Local,
@@ -348,15 +365,49 @@ fn dispatch(
     let mut ks = hold(row, command, args, &shared, &settings, &mut local.changes, db, now_ms);
     // Looked at under the slots: who began to track before it read a key hears of every change after that.
     ks.changes().tracks_prefixes = shared.tracking.any_broadcast();
+    if let Some(cluster) = shared.cluster.as_deref()
+        && !cluster.is_plain(ks.held_slots())
+    {
+        let asker = Asker::new(session, &shared);
+        match cluster.pass(&local.config, &ks, asker, std::iter::once((command, args))) {
+            Pass::Serve => {}
+            Pass::Later => return Flow::Crowded,
+            Pass::Refuse(error) => {
+                drop(ks);
+                local.shared.stats.worker(local.worker).rejected(command);
+                answer_error(local, out, &error);
+                return Flow::Next;
+            }
+        }
+    }
     if command.flags.contains(Flags::BLOCKING) && is_serve_due(&ks, command, args) {
         return Flow::Crowded;
     }
+    if shared.moves.marks.any()
+        && let Some(parking) = shared.moves.marks.holding(command, args)
+    {
+        return Flow::Parked(parking);
+    }
     ks.begin(now_ms, touch);
-    let mut ctx =
-        Ctx { ks, out, server: &shared, session: Some(session), blocked: None, worker: local.worker };
+    let mut ctx = Ctx {
+        ks,
+        out,
+        server: &shared,
+        session: Some(session),
+        blocked: None,
+        is_held_back: false,
+        parked: None,
+        worker: local.worker,
+    };
     let started = Instant::now();
     let result = call(&mut ctx, command, row, args);
     let elapsed = started.elapsed();
+    if ctx.is_held_back {
+        return Flow::Crowded;
+    }
+    if let Some(parking) = ctx.parked.take() {
+        return Flow::Parked(parking);
+    }
     if shared.monitors.any() {
         monitor::feed(&mut ctx, command, args);
     }
@@ -404,14 +455,12 @@ pub(crate) fn call(
     result
 }
 
-/// The slots of the command's keys.
+/// The slots of the command's keys, and of its shard channels.
 pub(crate) fn slots_of<'a>(command: &Command, args: Args<'a>) -> impl Iterator<Item = Slot> + use<'a> {
     let mut slots = smallvec::SmallVec::<[Slot; 16]>::new();
     // Arguments from which no keys can be read are refused by the handler before it touches one.
-    let found = towline_spec::for_each_key(command, &args, |index, flags| {
-        if !flags.contains(KeyFlags::NOT_KEY) {
-            slots.push(key_slot(args.get(index)));
-        }
+    let found = towline_spec::for_each_key(command, &args, |index, _| {
+        slots.push(key_slot(args.get(index)));
     });
     if found.is_err() {
         slots.clear();
@@ -453,6 +502,10 @@ pub(crate) fn hold<'a>(
         return Keyspace::hold_all(&shared.store, settings, changes, db, now_ms);
     }
     match row.locks {
+        // Who listens to a shard channel is registered under its slot's lock: who takes the slot away finds all of them.
+        Locks::None if !command.keys.is_empty() && shared.cluster.is_some() => {
+            Keyspace::hold(&shared.store, slots_of(command, args), settings, changes, db, now_ms)
+        }
         Locks::Walk | Locks::None => Keyspace::hold(&shared.store, [], settings, changes, db, now_ms),
         _ => Keyspace::hold(&shared.store, slots_of(command, args), settings, changes, db, now_ms),
     }
@@ -464,10 +517,10 @@ fn wait(
     command: &'static Command,
     row: &'static Row,
     args: Args<'_>,
-    block: Block,
+    mut block: Block,
 ) -> Arc<Waiter> {
     let db = ctx.ks.db();
-    let errand = block.errand;
+    let errand = block.errand.take();
     let session = ctx.session();
     let waiter = Waiter::new(
         Arc::clone(&session.client),
@@ -482,8 +535,19 @@ fn wait(
     for key in waiter.keys() {
         ctx.ks.wait(key, waiter.id());
     }
-    if let Some(errand) = errand {
-        ctx.server.persistence.keeper.send(Request::Errand(errand, Arc::clone(&waiter)));
+    match errand {
+        None => {}
+        Some(Errand::Keeper(errand)) => {
+            ctx.server.persistence.keeper.send(Request::Errand(errand, Arc::clone(&waiter)));
+        }
+        Some(Errand::Move(order)) => {
+            ctx.server.moves.send(moving::Errand::Move(order, Arc::clone(&waiter)));
+        }
+        Some(Errand::Cluster(errand)) => {
+            if let Some(cluster) = ctx.server.cluster.as_deref() {
+                cluster.send(errand, Some(Arc::clone(&waiter)));
+            }
+        }
     }
     waiter
 }

@@ -8,6 +8,7 @@ mod admin;
 mod batch;
 mod blocking;
 mod client;
+mod cluster;
 mod command;
 mod commands;
 mod config;
@@ -23,7 +24,9 @@ mod limits;
 mod maintenance;
 mod memory;
 mod monitor;
+mod moving;
 mod output;
+mod parking;
 mod pause;
 mod persistence;
 mod process;
@@ -46,8 +49,8 @@ mod replay_tests;
 mod testing;
 
 pub use config::{
-    Access, AppendFsync, ClientMemory, Config, ConfigError, LoadUnsupported, LogLevel, OutputLimits,
-    Persistence, SavePoint, TlsAuthClients,
+    Access, AppendFsync, ClientMemory, ClusterConfig, Config, ConfigError, LoadUnsupported, LogLevel,
+    OutputLimits, Persistence, PreferredEndpoint, SavePoint, Secret, TlsAuthClients,
 };
 pub use limits::OutputLimit;
 pub use maintenance::{

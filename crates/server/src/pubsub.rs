@@ -165,6 +165,17 @@ impl PubSub {
         listeners.map_or(0, |listeners| deliver(listeners, &[b"smessage", channel, message]))
     }
 
+    /// Takes shard channels out whose names are gone from this node.
+    fn take_shard_channels(&self, is_gone: impl Fn(&[u8]) -> bool) -> Vec<(Box<[u8]>, Listeners)> {
+        self.write().shard_channels.extract_if(|name, _| is_gone(name)).collect()
+    }
+
+    fn listens(&self, channel: &[u8], client: u64) -> bool {
+        let registry = self.read();
+        let listeners = registry.shard_channels.get(channel);
+        listeners.is_some_and(|all| all.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&client))
+    }
+
     /// Whether nobody listens to anything that keyspace notifications go to.
     fn is_silent(&self) -> bool {
         let registry = self.read();
@@ -246,6 +257,38 @@ pub(crate) fn unsubscribe(shared: &Shared, session: &mut Session, topic: Topic, 
     if names_of(subscriptions, topic).remove(name) {
         shared.pubsub.leave(topic, name, session.client.id);
     }
+    if subscriptions.is_empty() {
+        session.subscriptions = None;
+    }
+    show(session);
+}
+
+/// Ends subscriptions to shard channels whose slots went to another node, and tells their clients.
+pub(crate) fn drop_shard_channels(shared: &Shared, is_gone: impl Fn(&[u8]) -> bool) {
+    for (name, mut listeners) in shared.pubsub.take_shard_channels(is_gone) {
+        for client in exclusive(&mut listeners).values() {
+            client.set_flag(flag::CHANNELS_GONE, true);
+            // Nobody else lowers it before the session has seen the flag.
+            let left = client.shard_channels.fetch_sub(1, Ordering::Relaxed).saturating_sub(1);
+            let is_resp3 = client.has_flag(flag::RESP3);
+            let mut out = Writer::new(if is_resp3 { Proto::Resp3 } else { Proto::Resp2 });
+            out.push(3);
+            out.bulk(Topic::ShardChannel.unsubscribed());
+            out.bulk(&name);
+            out.int(i64::from(left));
+            client.push(Bytes::from(out.take().0));
+        }
+    }
+}
+
+/// The session forgets shard channels that went to another node. Called before each command of a session that listens to any.
+pub(crate) fn forget_gone(shared: &Shared, session: &mut Session) {
+    if !session.client.has_flag(flag::CHANNELS_GONE) {
+        return;
+    }
+    session.client.set_flag(flag::CHANNELS_GONE, false);
+    let Some(subscriptions) = &mut session.subscriptions else { return };
+    subscriptions.shard_channels.retain(|name| shared.pubsub.listens(name, session.client.id));
     if subscriptions.is_empty() {
         session.subscriptions = None;
     }

@@ -3,10 +3,12 @@
 //! Owns: binding the sockets, the workers' threads, signals. Does **not** own what a worker does.
 
 use crate::admin;
+use crate::cluster::node;
 use crate::config::Config;
 use crate::connection::unix_ms;
 use crate::endpoints::ENDPOINTS_MAX;
 use crate::maintenance::Maintenance;
+use crate::moving;
 use crate::persistence::appender;
 use crate::persistence::disk::{Disk, RealDisk};
 use crate::persistence::keeper::{self, StopOptions};
@@ -72,6 +74,12 @@ pub enum StartError {
     /// The thread for files could not be made.
     #[error("cannot start the thread for files: {0}")]
     Keeper(io::Error),
+    /// The thread that moves keys to other servers could not be made.
+    #[error("cannot start the thread for moving keys: {0}")]
+    Mover(io::Error),
+    /// The node cannot take part in a cluster; the text says what to do.
+    #[error("cannot start in cluster mode: {0}")]
+    Cluster(String),
     /// The data set's files cannot be used; see [`LoadError`].
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -86,8 +94,10 @@ pub struct Server {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<io::Result<()>>>,
     control: Option<JoinHandle<io::Result<()>>>,
+    cluster: Option<JoinHandle<io::Result<()>>>,
     appender: JoinHandle<()>,
     keeper: JoinHandle<()>,
+    mover: JoinHandle<io::Result<()>>,
     addresses: Vec<SocketAddr>,
     unixsocket: Option<String>,
 }
@@ -125,6 +135,7 @@ impl Server {
         shared.endpoints.set_tls(listeners.tls_addresses());
         #[cfg(feature = "tls")]
         shared.tls.reload(&shared.config())?;
+        let cluster = node::start(&shared)?;
         let appender = appender::start(&shared).map_err(StartError::Appender)?;
         shared.persistence.gate.set_loading(prepared.has_work());
         let mut workers = Vec::with_capacity(count);
@@ -148,7 +159,12 @@ impl Server {
             let thread = std::thread::Builder::new().name("keeper".into());
             thread.spawn(move || keeper::run(&shared, prepared)).map_err(StartError::Keeper)?
         };
-        Ok(Self { shared, workers, control, appender, keeper, addresses, unixsocket })
+        let mover = {
+            let (shared, seed) = (Arc::clone(&shared), seed.wrapping_sub(1));
+            let thread = std::thread::Builder::new().name("mover".into());
+            thread.spawn(move || moving::run(&shared, seed)).map_err(StartError::Mover)?
+        };
+        Ok(Self { shared, workers, control, cluster, appender, keeper, mover, addresses, unixsocket })
     }
 
     /// Blocks until the data set is loaded and clients are served.
@@ -221,7 +237,7 @@ impl Server {
     /// is a [`LoadError`].
     pub fn join(self) -> io::Result<()> {
         let mut result = Ok(());
-        for worker in self.workers.into_iter().chain(self.control) {
+        for worker in self.workers.into_iter().chain(self.control).chain(self.cluster).chain([self.mover]) {
             let ended =
                 worker.join().unwrap_or_else(|_| Err(io::Error::other("a thread of the server panicked")));
             if ended.is_err() {

@@ -5,6 +5,7 @@
 
 use crate::client::{Client, flag};
 use crate::command::{OwnedArgs, Row};
+use crate::moving::Decoding;
 use crate::replicas::{Feed, Wishes};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -112,6 +113,10 @@ pub(crate) struct Session {
     pub(crate) is_feed_due: bool,
     /// Whether the command at hand was queued by `MULTI` and is run by `EXEC`.
     pub(crate) is_in_exec: bool,
+    /// `ASKING`: the next command, or the transaction that it begins, may use slots that are being imported.
+    pub(crate) is_asking: bool,
+    /// The value that the command at hand brings, which another thread makes of its payload.
+    pub(crate) decoding: Option<Arc<Decoding>>,
 }
 
 impl Session {
@@ -135,6 +140,8 @@ impl Session {
             feed: None,
             is_feed_due: false,
             is_in_exec: false,
+            is_asking: false,
+            decoding: None,
         }
     }
 
@@ -159,5 +166,6 @@ impl Session {
             && self.tracking.is_none()
             && self.reply == ReplyMode::On
             && !self.is_monitor
+            && !self.is_asking
     }
 }

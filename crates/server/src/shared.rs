@@ -5,12 +5,14 @@
 
 use crate::blocking::Blocked;
 use crate::client::{Clients, flag};
+use crate::cluster::Cluster;
 use crate::config::{AppendFsync, Config};
 use crate::endpoints::Endpoints;
 use crate::latency::LatencyMonitor;
 use crate::maintenance::Registry;
 use crate::memory::Meter;
 use crate::monitor::Monitors;
+use crate::moving::Moves;
 use crate::pause::Pause;
 use crate::persistence::Persistence;
 use crate::persistence::disk::Disk;
@@ -46,9 +48,13 @@ pub(crate) struct Shared {
     pub(crate) tracking: TrackingTable,
     pub(crate) pause: Pause,
     pub(crate) maintenance: Registry,
+    /// `None` outside of cluster mode.
+    pub(crate) cluster: Option<Box<Cluster>>,
     pub(crate) endpoints: Endpoints,
     pub(crate) persistence: Persistence,
     pub(crate) replicas: Replicas,
+    /// Keys that are on their way to other servers.
+    pub(crate) moves: Moves,
     pub(crate) slowlog: SlowLog,
     pub(crate) latency: LatencyMonitor,
     pub(crate) memory: Meter,
@@ -72,7 +78,8 @@ pub(crate) struct Shared {
 impl Shared {
     /// The state of a server that starts now, with this configuration.
     pub(crate) fn new(config: Config, disk: Arc<dyn Disk>, run_id: String, started_ms: u64) -> Self {
-        let stats = Stats::new(config.workers);
+        // One more than there are workers: the thread that moves keys counts as well.
+        let stats = Stats::new(config.workers.max(1) + 1);
         stats.track_latency(config.latency_tracking);
         let persistence = Persistence::new(disk, config.workers.max(1), started_ms);
         persistence.gate.set_always(config.persistence.appendfsync == AppendFsync::Always);
@@ -85,9 +92,11 @@ impl Shared {
             tracking: TrackingTable::default(),
             pause: Pause::default(),
             maintenance: Registry::new(started_ms),
+            cluster: config.cluster.is_enabled.then(Box::default),
             endpoints: Endpoints::default(),
             persistence,
             replicas: Replicas::default(),
+            moves: Moves::default(),
             slowlog: SlowLog::default(),
             latency: LatencyMonitor::default(),
             memory: Meter::new(config.workers),

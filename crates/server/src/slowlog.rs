@@ -139,7 +139,7 @@ pub(crate) fn first_secret(command: &Command, args: Args<'_>) -> Option<usize> {
         "migrate" => after_word(&["AUTH", "AUTH2"]),
         "acl|setuser" => Some(3),
         "config|set" => {
-            let secrets = ["requirepass", "masterauth", "tls-key-file-pass"];
+            let secrets = ["requirepass", "masterauth", "tls-key-file-pass", "cluster-secret"];
             (2..args.len()).step_by(2).find(|&i| secrets.iter().any(|name| args.is(i, name))).map(|i| i + 1)
         }
         _ => None,

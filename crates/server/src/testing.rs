@@ -87,6 +87,7 @@ impl Server {
             }
             Flow::Paused => return b"(paused)".to_vec(),
             Flow::Crowded => return b"(crowded)".to_vec(),
+            Flow::Parked(_) => return b"(parked)".to_vec(),
             Flow::Next | Flow::Close => {}
         }
         out.segments().collect::<Vec<_>>().concat()
@@ -182,6 +183,8 @@ impl Server {
             session: Some(&mut self.session),
             worker: 0,
             blocked: None,
+            is_held_back: false,
+            parked: None,
         };
         (row.run)(&mut ctx, args.args()).expect("the command succeeds");
         drop(ctx);

@@ -93,14 +93,15 @@ impl Effects {
         args.into_iter().for_each(|arg| self.arg(arg));
     }
 
-    /// Records a command without a key that concerns whole databases.
-    pub(crate) fn record_for_all<'a>(
+    /// Records a command without a key that concerns a whole slot, or whole databases.
+    pub(crate) fn record_whole<'a>(
         &mut self,
+        scope: Scope,
         db: u8,
         verb: &'static str,
         args: impl IntoIterator<Item = &'a [u8]>,
     ) {
-        self.ops.push(Op { scope: Scope::Store, db, verb, first: self.ends.len(), is_mergeable: false });
+        self.ops.push(Op { scope, db, verb, first: self.ends.len(), is_mergeable: false });
         args.into_iter().for_each(|arg| self.arg(arg));
     }
 
@@ -222,7 +223,7 @@ mod tests {
         effects.extend("HSET", [b"f".as_slice(), b"1"]);
         effects.extend("HDEL", [b"f".as_slice()]);
         effects.record("PEXPIREAT", [b"7".as_slice()]);
-        effects.record_for_all(4, "FLUSHDB", []);
+        effects.record_whole(Scope::Store, 4, "FLUSHDB", []);
         assert_eq!(
             rendered(&effects),
             [

@@ -21,12 +21,15 @@ mod collections;
 mod expiring;
 mod following;
 mod held;
+mod hidden;
 mod hooks;
 mod listening;
 mod loading;
+mod picturing;
 mod whole;
 
 pub mod editing;
+pub mod slots;
 
 use editing::{StringMut, record_set};
 use held::{Held, lock_all, lock_sorted};
@@ -466,7 +469,7 @@ impl<'s> Keyspace<'s> {
         if let Some(at) = fields {
             self.guard_mut(index).db_mut(db).index(at, hash);
             self.store.note_due(slot, at);
-            self.store.count_field_expiry(db, None, fields);
+            self.store.count_field_expiry(db, slot, None, fields);
         }
         self.wake(index, key);
     }
@@ -484,7 +487,7 @@ impl<'s> Keyspace<'s> {
             && let Some(at) = fields.next_expiry_ms()
         {
             self.guard_mut(index).db_mut(db).unindex(at, hash);
-            self.store.count_field_expiry(db, Some(at), None);
+            self.store.count_field_expiry(db, slot, Some(at), None);
         }
         self.let_go(index, hash, old);
     }
@@ -502,7 +505,7 @@ impl<'s> Keyspace<'s> {
             db_slot.index(at, hash);
             self.store.note_due(slot, at);
         }
-        self.store.count_expiry(db, before, after);
+        self.store.count_expiry(db, slot, before, after);
     }
 
     /// Takes the key out, with its expiry. Tell [`Keyspace::changed`].
@@ -528,7 +531,7 @@ impl<'s> Keyspace<'s> {
             && let Some(at) = fields.next_expiry_ms()
         {
             self.guard_mut(index).db_mut(db).unindex(at, hash);
-            self.store.count_field_expiry(db, Some(at), None);
+            self.store.count_field_expiry(db, slot, Some(at), None);
         }
         Some(entry)
     }

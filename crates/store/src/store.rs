@@ -59,6 +59,11 @@ impl SlotBits {
         }
     }
 
+    #[inline]
+    fn has(&self, slot: Slot) -> bool {
+        self.0[usize::from(slot) / 64].load(Ordering::Relaxed) & (1 << (slot % 64)) != 0
+    }
+
     /// The first slot from `from` on whose bit is set.
     fn next(&self, from: usize) -> Option<Slot> {
         let mut word = from / 64;
@@ -102,6 +107,8 @@ pub struct Store {
     /// When the first key of each slot expires, in unix milliseconds; may be early, never late.
     due: Box<[AtomicU64]>,
     tracked: TrackedCounters,
+    /// Slots whose keys count for nothing, see [`crate::keyspace::Keyspace::hide_slot`].
+    hidden: SlotBits,
     /// Slot streams that are open.
     streams: Arc<AtomicUsize>,
 }
@@ -126,6 +133,7 @@ impl Store {
             dbs: (0..DB_COUNT).map(|_| DbCounters::default()).collect(),
             due: (0..SLOT_COUNT).map(|_| AtomicU64::new(NEVER)).collect(),
             tracked: TrackedCounters::default(),
+            hidden: SlotBits::default(),
             streams: Arc::default(),
         }
     }
@@ -162,7 +170,21 @@ impl Store {
         self.dbs[usize::from(db)].expires.load(Ordering::Relaxed)
     }
 
+    /// Whether the slot's keys count for nothing at present; good under the slot's lock.
+    #[inline]
+    pub fn is_hidden(&self, slot: Slot) -> bool {
+        self.hidden.has(slot)
+    }
+
+    /// Called under the slot's lock, with what was counted of it taken back or still to be counted.
+    pub(crate) fn set_hidden(&self, slot: Slot, on: bool) {
+        self.hidden.set(slot, on);
+    }
+
     pub(crate) fn count_keys(&self, db: u8, slot: Slot, before: usize, after: usize) {
+        if self.is_hidden(slot) {
+            return;
+        }
         let counters = &self.dbs[usize::from(db)];
         counters.keys.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
         if (before == 0) != (after == 0) {
@@ -170,8 +192,11 @@ impl Store {
         }
     }
 
-    /// A key's deadline changed from `before` to `after`.
-    pub(crate) fn count_expiry(&self, db: u8, before: Option<u64>, after: Option<u64>) {
+    /// The deadline of a key of this slot changed from `before` to `after`.
+    pub(crate) fn count_expiry(&self, db: u8, slot: Slot, before: Option<u64>, after: Option<u64>) {
+        if self.is_hidden(slot) {
+            return;
+        }
         let counters = &self.dbs[usize::from(db)];
         let added = isize::from(after.is_some()) - isize::from(before.is_some());
         counters.expires.fetch_add(added as usize, Ordering::Relaxed);
@@ -179,8 +204,11 @@ impl Store {
         counters.deadlines.fetch_add(moved, Ordering::Relaxed);
     }
 
-    /// The first deadline of a hash's fields changed from `before` to `after`.
-    pub(crate) fn count_field_expiry(&self, db: u8, before: Option<u64>, after: Option<u64>) {
+    /// The first deadline of a hash's fields changed from `before` to `after`; the hash is in this slot.
+    pub(crate) fn count_field_expiry(&self, db: u8, slot: Slot, before: Option<u64>, after: Option<u64>) {
+        if self.is_hidden(slot) {
+            return;
+        }
         let added = isize::from(after.is_some()) - isize::from(before.is_some());
         self.dbs[usize::from(db)].expiring_hashes.fetch_add(added as usize, Ordering::Relaxed);
     }
@@ -247,11 +275,15 @@ impl Store {
 
     /// Notes that something in the slot expires at `at_ms`.
     pub(crate) fn note_due(&self, slot: Slot, at_ms: u64) {
+        if self.is_hidden(slot) {
+            return;
+        }
         self.due[usize::from(slot)].fetch_min(at_ms, Ordering::Relaxed);
     }
 
     /// Sets the slot's next expiry exactly; called under its lock.
     pub(crate) fn reset_due(&self, slot: Slot, at_ms: Option<u64>) {
+        let at_ms = at_ms.filter(|_| !self.is_hidden(slot));
         self.due[usize::from(slot)].store(at_ms.unwrap_or(NEVER), Ordering::Relaxed);
     }
 

@@ -66,6 +66,7 @@ mod batch;
 mod image;
 mod link;
 mod partial;
+mod picture;
 mod shared;
 mod spans;
 mod tap;
@@ -73,10 +74,11 @@ mod tap;
 #[cfg(test)]
 mod tests;
 
-pub use batch::{Batch, Effect, Image, KeyHead, Unit, restore_payload};
+pub use batch::{Batch, Effect, Image, KeyHead, Malformed, Unit, restore_payload};
 pub use image::Piece;
 pub(crate) use image::payload;
 pub(crate) use link::PartialLink;
+pub use picture::Picture;
 pub(crate) use shared::Shared;
 pub use shared::{Waiting, Wake};
 pub(crate) use tap::{SlotTap, Taps};
@@ -270,6 +272,12 @@ impl SlotStream {
     pub fn held_bytes(&self) -> usize {
         let queue = self.shared.queue();
         queue.images.len() + queue.effects.len() + self.shared.held_bytes()
+    }
+
+    /// Bytes that wait to be fetched: effects, and images that writers have saved.
+    pub fn waiting_bytes(&self) -> usize {
+        let queue = self.shared.queue();
+        queue.images.len() + queue.effects.len()
     }
 
     /// To see with, from elsewhere, whether the stream has ended: for a consumer that waits for something else.

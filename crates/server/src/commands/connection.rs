@@ -158,7 +158,7 @@ fn hello(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     ctx.out.bulk(b"id");
     ctx.out.int(id as i64);
     ctx.out.bulk(b"mode");
-    ctx.out.bulk(b"standalone");
+    ctx.out.bulk(if ctx.server.cluster.is_some() { b"cluster" } else { b"standalone" });
     ctx.out.bulk(b"role");
     ctx.out.bulk(b"master");
     ctx.out.bulk(b"modules");
@@ -173,6 +173,9 @@ fn select(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
         return Err(CommandError::Text(
             "ERR value is out of range, value must between -2147483648 and 2147483647",
         ));
+    }
+    if index != 0 && ctx.server.cluster.is_some() {
+        return Err(CommandError::Text("ERR SELECT is not allowed in cluster mode"));
     }
     let db = u8::try_from(index).ok().filter(|&db| db < ctx.server.config().databases);
     let db = db.ok_or(CommandError::Text("ERR DB index is out of range"))?;
@@ -207,6 +210,7 @@ fn reset(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     session.speak(Proto::Resp2);
     session.is_authenticated = is_authenticated;
     session.is_readonly = false;
+    session.is_asking = false;
     session.is_no_touch = false;
     session.reply = ReplyMode::On;
     let transient =

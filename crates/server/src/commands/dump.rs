@@ -4,7 +4,9 @@
 //! `towline_rdb`).
 
 use crate::command::{Args, CommandError, CommandResult, Ctx, Row, keys};
+use crate::moving::{self, Decoding, LARGE_PAYLOAD_BYTES};
 use bytes::Bytes;
+use std::sync::Arc;
 use towline_rdb::{
     DumpError, DumpWriter, HashFieldRef, HashTtlForm, Insert, Kind, Limits, Visitor, encode_string,
     visit_dump,
@@ -55,7 +57,7 @@ pub(super) fn encode(value: ValueRef<'_>) -> Vec<u8> {
 ///
 /// # Errors
 /// See [`DumpError`]: the sender's fault in all cases.
-pub(super) fn decode(payload: &[u8], limits: Limits, encoding: &EncodingLimits) -> Result<Value, DumpError> {
+pub(crate) fn decode(payload: &[u8], limits: Limits, encoding: &EncodingLimits) -> Result<Value, DumpError> {
     let mut builder = Builder::new(encoding);
     visit_dump(payload, limits, &mut builder)?;
     Ok(builder.value)
@@ -182,6 +184,28 @@ impl Options {
     }
 }
 
+/// The value of the payload. A large one is made on another thread, and the command runs again when it is there: then `None`.
+/// Inside `EXEC`, which cannot wait under its locks, it is made here.
+fn value_of(ctx: &mut Ctx<'_>, args: Args<'_>, limits: Limits) -> Option<Result<Value, DumpError>> {
+    let payload = args.get(3);
+    let encoding = &ctx.ks.settings().limits;
+    if let Some(decoding) = ctx.session.as_mut().and_then(|session| session.decoding.take())
+        && let Some(value) = decoding.take()
+    {
+        return Some(value);
+    }
+    let may_wait = ctx.session.as_ref().is_some_and(|session| !session.is_in_exec);
+    if payload.len() <= LARGE_PAYLOAD_BYTES || !may_wait || !ctx.server.moves.is_running() {
+        return Some(decode(payload, limits, encoding));
+    }
+    let payload = args.shared(3).cloned().unwrap_or_else(|| Arc::new(payload.to_vec()));
+    let decoding = Arc::new(Decoding::new(payload, limits, *encoding));
+    ctx.session().decoding = Some(Arc::clone(&decoding));
+    ctx.park(decoding.parking());
+    ctx.server.moves.send(moving::Errand::Decode(decoding));
+    None
+}
+
 /// `RESTORE key ttl serialized-value [REPLACE] [ABSTTL] [IDLETIME seconds] [FREQ frequency]`
 fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let key = args.get(1);
@@ -194,7 +218,8 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     let (settings, now_ms) = (ctx.ks.settings(), ctx.ks.now_ms());
     let string_bytes_max = ctx.server.config().proto_max_bulk_len;
     let limits = Limits { string_bytes_max, ..Limits::default() };
-    let value = decode(args.get(3), limits, &settings.limits).map_err(|error| match error {
+    let Some(decoded) = value_of(ctx, args, limits) else { return Ok(()) };
+    let value = decoded.map_err(|error| match error {
         DumpError::Object(_) => CommandError::Text("ERR Bad data format"),
         _ => CommandError::Text("ERR DUMP payload version or checksum are wrong"),
     })?;
@@ -224,7 +249,8 @@ fn restore(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     Ok(())
 }
 
-pub(super) const ROWS: &[Row] = &[keys("dump", dump), keys("restore", restore)];
+pub(super) const ROWS: &[Row] =
+    &[keys("dump", dump), keys("restore", restore), keys("restore-asking", restore)];
 
 #[cfg(test)]
 mod tests {

@@ -94,7 +94,7 @@ fn server(report: &mut Report<'_>) {
     line!(report, "redis_git_sha1:00000000");
     line!(report, "redis_git_dirty:0");
     line!(report, "redis_build_id:0");
-    line!(report, "redis_mode:standalone");
+    line!(report, "redis_mode:{}", if shared.cluster.is_some() { "cluster" } else { "standalone" });
     line!(report, "os:{}", process::system());
     line!(report, "arch_bits:{}", usize::BITS);
     line!(report, "monotonic_clock:POSIX clock_gettime");
@@ -133,7 +133,9 @@ fn clients(report: &mut Report<'_>) {
     let watching =
         shared.clients.all().iter().filter(|client| client.watched.load(Ordering::Relaxed) > 0).count();
     line!(report, "connected_clients:{}", shared.clients.len());
-    line!(report, "cluster_connections:0");
+    let links =
+        shared.cluster.as_deref().and_then(|cluster| cluster.log()).map_or(0, |log| log.links().len());
+    line!(report, "cluster_connections:{links}");
     line!(report, "maxclients:{}", report.config.maxclients);
     line!(report, "client_recent_max_input_buffer:{largest_in}");
     line!(report, "client_recent_max_output_buffer:{largest_out}");
@@ -308,7 +310,8 @@ fn gauges(report: &mut Report<'_>) {
     line!(report, "tracking_total_prefixes:{}", report.shared.tracking.prefix_count());
     line!(report, "latest_fork_usec:0");
     line!(report, "total_forks:0");
-    line!(report, "migrate_cached_sockets:0");
+    let idle_sockets = report.shared.moves.idle_sockets.load(Ordering::Relaxed);
+    line!(report, "migrate_cached_sockets:{idle_sockets}");
     line!(report, "slave_expires_tracked_keys:0");
     for name in ["auth", "cmd", "key", "channel"] {
         let denied =
@@ -410,7 +413,7 @@ fn latency_stats(report: &mut Report<'_>) {
 }
 
 fn cluster(report: &mut Report<'_>) {
-    line!(report, "cluster_enabled:0");
+    line!(report, "cluster_enabled:{}", u8::from(report.shared.cluster.is_some()));
 }
 
 fn keyspace(report: &mut Report<'_>) {

@@ -121,6 +121,9 @@ fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
             return Err(CommandError::Syntax);
         }
     }
+    if to_db != from_db && ctx.server.cluster.is_some() {
+        return Err(CommandError::Text("ERR Copying to another database is not allowed in cluster mode"));
+    }
     if from == to && from_db == to_db {
         return Err(SAME_OBJECT);
     }
@@ -141,6 +144,9 @@ fn copy(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 /// `MOVE key db`
 fn move_key(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if ctx.server.cluster.is_some() {
+        return Err(CommandError::Text("ERR MOVE is not allowed in cluster mode"));
+    }
     let key = args.get(1);
     let (from_db, to_db) = (ctx.ks.db(), database(ctx, args, 2)?);
     if from_db == to_db {

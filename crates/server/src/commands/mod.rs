@@ -13,6 +13,7 @@ mod blocking;
 mod client;
 mod client_list;
 mod client_tracking;
+pub(crate) mod cluster;
 mod collections;
 mod config;
 mod connection;
@@ -33,6 +34,7 @@ mod lcs;
 mod lists;
 mod maintenance;
 mod memory;
+mod migrate;
 mod observation;
 mod persistence;
 mod pubsub;
@@ -52,7 +54,8 @@ mod zset_pop;
 mod zset_ranges;
 mod zsets;
 
-pub(crate) use dump::Builder as ValueBuilder;
+pub(crate) use debug::digest_of_payload;
+pub(crate) use dump::{Builder as ValueBuilder, decode as decode_payload};
 pub(crate) use info::{REDIS_VERSION, TOWLINE_VERSION};
 
 const GROUPS: &[&[Row]] = &[
@@ -62,6 +65,7 @@ const GROUPS: &[&[Row]] = &[
     client::ROWS,
     client_list::ROWS,
     client_tracking::ROWS,
+    cluster::ROWS,
     config::ROWS,
     connection::ROWS,
     counters::ROWS,
@@ -80,6 +84,7 @@ const GROUPS: &[&[Row]] = &[
     lists::ROWS,
     maintenance::ROWS,
     memory::ROWS,
+    migrate::ROWS,
     observation::ROWS,
     persistence::ROWS,
     pubsub::ROWS,

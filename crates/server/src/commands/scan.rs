@@ -164,6 +164,9 @@ fn flushall(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
 
 /// `SWAPDB index1 index2`
 fn swapdb(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
+    if ctx.server.cluster.is_some() {
+        return Err(CommandError::Text("ERR SWAPDB is not allowed in cluster mode"));
+    }
     let first = args.int(1).map_err(|_| CommandError::Text("ERR invalid first DB index"))?;
     let second = args.int(2).map_err(|_| CommandError::Text("ERR invalid second DB index"))?;
     let (Some(first), Some(second)) = (in_range(ctx, first), in_range(ctx, second)) else {

@@ -6,6 +6,7 @@
 use crate::command::{Args, CommandError, CommandResult, Ctx, Locks, Row};
 use std::cmp::Ordering;
 use std::ops::Range;
+use towline_cluster::{Slot, hash_tag, key_slot};
 use towline_store::keyspace::{Expiry, WrongType};
 use towline_store::list::{End, List};
 use towline_store::notify::Class;
@@ -48,6 +49,14 @@ impl<'a> Pattern<'a> {
 
     fn looks_up(self) -> bool {
         matches!(self, Self::Key { .. })
+    }
+
+    /// Whether every key that the pattern makes is in this slot: it has a hash tag before the place of the element.
+    fn is_in_slot(self, slot: Slot) -> bool {
+        match self {
+            Self::Element | Self::Nothing => true,
+            Self::Key { before, .. } => hash_tag(before) != before && key_slot(before) == slot,
+        }
     }
 
     /// What the pattern stands for with `element` in it.
@@ -230,7 +239,27 @@ fn sort_ro(ctx: &mut Ctx<'_>, args: Args<'_>) -> CommandResult {
     run(ctx, args.get(1), options)
 }
 
+/// In a cluster, keys that patterns make must be where the sorted key is: other nodes may have them.
+fn check_slots(ctx: &Ctx<'_>, key: &[u8], options: &Options<'_>) -> CommandResult {
+    if ctx.server.cluster.is_none() {
+        return Ok(());
+    }
+    let slot = key_slot(key);
+    if options.by.is_some_and(|by| !by.is_in_slot(slot)) {
+        return Err(CommandError::Text(
+            "ERR BY option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.",
+        ));
+    }
+    if options.gets.iter().any(|get| !get.is_in_slot(slot)) {
+        return Err(CommandError::Text(
+            "ERR GET option of SORT denied in cluster mode when keys formed by the pattern may be in different slots.",
+        ));
+    }
+    Ok(())
+}
+
 fn run(ctx: &mut Ctx<'_>, key: &[u8], mut options: Options<'_>) -> CommandResult {
+    check_slots(ctx, key, &options)?;
     let mut is_kept = options.keeps_order;
     let Elements { all, is_set } = elements(ctx, key, &options, is_kept)?;
     if is_kept && is_set && options.store.is_some() {

@@ -7,9 +7,13 @@
 //! and runs the commands: nobody sees a state in between, and nothing changes between the look and the commands.
 
 use crate::client::flag;
+use crate::cluster::errands::Errand;
+use crate::cluster::gate::{self, Asker, Pass};
 use crate::command::{Args, CommandError, CommandResult, Ctx, Locks, Row, keys, no_keys};
+use crate::commands::cluster::changes;
 use crate::config::Config;
 use crate::execute::{call, slots_of};
+use crate::parking::Parking;
 use crate::session::{Multi, Queued, Watch};
 use crate::{farewell, monitor};
 use std::sync::Arc;
@@ -81,13 +85,37 @@ fn exec(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     let Some(multi) = ctx.session().multi.take() else {
         return Err(CommandError::Text("ERR EXEC without MULTI"));
     };
-    farewell::discard(ctx.session());
     if multi.is_refused {
+        farewell::discard(ctx.session());
         forget_watched(ctx);
         return Err(CommandError::Text("EXECABORT Transaction discarded because of previous errors."));
     }
-    let watch = farewell::take_watch(ctx.session());
+    if multi.queue.iter().any(|queued| changes::is_change(queued.command)) {
+        return exec_changes(ctx, &multi);
+    }
+    let watch = ctx.session().watch.take();
     hold(ctx, &multi, watch.as_deref());
+    match pass(ctx, &multi) {
+        Pass::Serve => {}
+        Pass::Later => {
+            (ctx.session().multi, ctx.session().watch) = (Some(multi), watch);
+            ctx.is_held_back = true;
+            return Ok(());
+        }
+        Pass::Refuse(error) => {
+            farewell::discard(ctx.session());
+            ctx.session().watch = watch;
+            forget_watched(ctx);
+            return Err(error);
+        }
+    }
+    if let Some(parking) = parking_of(ctx, &multi) {
+        (ctx.session().multi, ctx.session().watch) = (Some(multi), watch);
+        ctx.park(parking);
+        return Ok(());
+    }
+    farewell::discard(ctx.session());
+    ctx.session().client.watched.store(0, Ordering::Relaxed);
     if let Some(watch) = &watch
         && is_spoiled(ctx, watch)
     {
@@ -103,6 +131,46 @@ fn exec(ctx: &mut Ctx<'_>, _args: Args<'_>) -> CommandResult {
     }
     ctx.ks.end_unit();
     ctx.session().is_in_exec = false;
+    Ok(())
+}
+
+/// Where the transaction waits because one of its commands would change a key that is on its way.
+fn parking_of(ctx: &Ctx<'_>, multi: &Multi) -> Option<Arc<Parking>> {
+    let marks = &ctx.server.moves.marks;
+    let mut queue = multi.queue.iter().filter(|_| marks.any());
+    queue.find_map(|queued| marks.holding(queued.command, queued.args.args()))
+}
+
+/// Whether this node serves the transaction, all of whose keys count as one command's.
+fn pass(ctx: &mut Ctx<'_>, multi: &Multi) -> Pass {
+    let server = ctx.server;
+    let Some(cluster) = server.cluster.as_deref() else { return Pass::Serve };
+    let asker = Asker::new(ctx.session(), server);
+    cluster.pass(&server.config(), &ctx.ks, asker, gate::queued(&multi.queue))
+}
+
+/// A transaction of changes of the cluster: all are decided at once. Redis would run anything beside them; but what is decided by
+/// several nodes cannot be one step with what this node does by itself.
+fn exec_changes(ctx: &mut Ctx<'_>, multi: &Multi) -> CommandResult {
+    farewell::discard(ctx.session());
+    if let Some(watch) = farewell::take_watch(ctx.session()) {
+        ctx.ks.hold_slots(farewell::slots_of(&watch));
+        if is_spoiled(ctx, &watch) {
+            ctx.out.null_array();
+            return Ok(());
+        }
+    }
+    if !multi.queue.iter().all(|queued| changes::is_change(queued.command)) {
+        return Err(CommandError::Text(
+            "EXECABORT Transaction discarded because of: commands that change the cluster can only be in a transaction with \
+             each other",
+        ));
+    }
+    ctx.session().is_in_exec = true;
+    let parts = multi.queue.iter().map(|queued| changes::read(ctx, queued.command, queued.args.args()));
+    let parts = parts.collect();
+    ctx.session().is_in_exec = false;
+    ctx.wait_for(Errand::Transaction(parts));
     Ok(())
 }
 

@@ -29,7 +29,7 @@ pub(super) fn stop_words(text: &[u8]) -> Result<Vec<u8>, Reason> {
 }
 
 /// A host's name.
-pub(super) fn hostname(text: &[u8]) -> Result<Vec<u8>, Reason> {
+pub(super) fn hostname(text: &[u8]) -> Result<String, Reason> {
     const BYTES_MAX: usize = 256;
     if text.len() >= BYTES_MAX {
         return Err("Hostnames must be less than 256 characters".into());
@@ -37,7 +37,21 @@ pub(super) fn hostname(text: &[u8]) -> Result<Vec<u8>, Reason> {
     if !text.iter().all(|&byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.')) {
         return Err("Hostnames may only contain alphanumeric characters, hyphens or dots".into());
     }
-    Ok(text.to_vec())
+    Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// A word that a node announces; it stands in lines of fields, so it has none of their separators.
+pub(super) fn announced_word(text: &[u8], parameter: &str) -> Result<String, Reason> {
+    const BYTES_MAX: usize = 256;
+    if text.len() >= BYTES_MAX {
+        return Err(format!("{parameter} must be less than {BYTES_MAX} characters").into());
+    }
+    let is_allowed =
+        |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b',' | b'@' | b'=' | b'"' | b'\'');
+    if !text.iter().all(is_allowed) {
+        return Err(format!("{parameter} may not contain spaces, line ends or separators").into());
+    }
+    Ok(String::from_utf8_lossy(text).into_owned())
 }
 
 /// The form of a process's title: text with names in braces, where two opening braces stand for one.

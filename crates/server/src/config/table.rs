@@ -8,7 +8,9 @@ use super::param::{Change, Param, Reason, Set};
 use super::text::{
     bool_text, choice_text, parse_bool, parse_choice, parse_int, parse_octal, parse_size, parse_text, size,
 };
-use super::{Access, AppendFsync, ClientMemory, Config, LoadUnsupported, LogLevel, TlsAuthClients};
+use super::{
+    Access, AppendFsync, ClientMemory, Config, LoadUnsupported, LogLevel, PreferredEndpoint, TlsAuthClients,
+};
 use crate::limits::OutputLimit;
 use std::path::Path;
 use towline_store::evict::Policy;
@@ -47,7 +49,8 @@ const POLICIES: &[(&str, Policy)] = &[
 const NO_IO_THREADS: &str = "each worker reads and writes its own connections; see 'workers'";
 const ALWAYS_SYNCED: &str = "files are always written and synced in small steps";
 const NO_REPLICATION: &str = "replication is not there yet";
-const NO_CLUSTER: &str = "cluster mode is not there yet";
+const NO_CLUSTER_REPLICAS: &str = "replicas hold no data yet";
+const CONSENSUS_DECIDES: &str = "the log of the cluster's changes decides that";
 const NO_STREAMS: &str = "streams are not there yet";
 const NO_SCRIPTS: &str = "scripting is not there yet";
 const NO_ACL_USERS: &str = "ACL users are not there yet";
@@ -285,9 +288,25 @@ pub(crate) static PARAMS: &[Param] = &[
     flag!("aof-use-rdb-preamble", persistence.aof_use_rdb_preamble),
     flag!("aof-timestamp-enabled", persistence.aof_timestamp_enabled),
     choice!("load-unsupported", persistence.load_unsupported, LOAD_UNSUPPORTED),
+    // Cluster
+    flag!("cluster-enabled", cluster.is_enabled).change(Change::AtStart),
+    CLUSTER_CONFIG_FILE.change(Change::AtStart),
+    int!("cluster-port", cluster.port, 0, 65_535).change(Change::AtStart),
+    int!("cluster-node-timeout", cluster.node_timeout_ms, 0, i64::MAX),
+    flag!("cluster-require-full-coverage", cluster.require_full_coverage),
+    flag!("cluster-allow-reads-when-down", cluster.allow_reads_when_down),
+    flag!("cluster-allow-pubsubshard-when-down", cluster.allow_pubsubshard_when_down),
+    CLUSTER_ANNOUNCE_IP,
+    int!("cluster-announce-port", cluster.announce_port, 0, 65_535),
+    int!("cluster-announce-tls-port", cluster.announce_tls_port, 0, 65_535),
+    int!("cluster-announce-bus-port", cluster.announce_bus_port, 0, 65_535),
+    CLUSTER_ANNOUNCE_HOSTNAME,
+    CLUSTER_ANNOUNCE_HUMAN_NODENAME,
+    choice!("cluster-preferred-endpoint-type", cluster.preferred_endpoint, PREFERRED_ENDPOINT),
+    int!("cluster-slot-migration-log-max-len", cluster.slot_migration_log_max_len, 0, 1000),
+    CLUSTER_SECRET.change(Change::AtStart),
     // Accepted with the one value that is supported
     kept!(no "daemonize", "running in the background is the service manager's job").change(Change::AtStart),
-    kept!(no "cluster-enabled", NO_CLUSTER).change(Change::AtStart),
     kept!(no "activedefrag", "Active defragmentation cannot be enabled: this server does not have it"),
     // Accepted without effect
     kept!(int "io-threads", "1", 1, 128, NO_IO_THREADS).change(Change::AtStart),
@@ -350,7 +369,7 @@ pub(crate) static PARAMS: &[Param] = &[
     kept!(text "tls-client-key-file", "", NO_REPLICATION),
     kept!(only "tls-client-key-file-pass", "", "encrypted keys are not supported"),
     kept!(yes_no "tls-replication", "no", NO_REPLICATION),
-    kept!(yes_no "tls-cluster", "no", NO_CLUSTER),
+    kept!(no "tls-cluster", "links between nodes are authenticated by 'cluster-secret', and have no TLS yet"),
     kept!(yes_no "rdb-del-sync-files", "no", NO_REPLICATION),
     kept!(yes_no "rdb-save-incremental-fsync", "yes", ALWAYS_SYNCED),
     kept!(yes_no "aof-rewrite-incremental-fsync", "yes", ALWAYS_SYNCED),
@@ -381,24 +400,15 @@ pub(crate) static PARAMS: &[Param] = &[
     }),
     kept!(int "repl-backlog-ttl", "3600", 0, i64::MAX, NO_REPLICATION),
     kept!(one_of "propagation-error-behavior", "ignore", &["ignore", "panic", "panic-on-replicas"], NO_REPLICATION),
-    kept!(text "cluster-config-file", "nodes.conf", NO_CLUSTER).change(Change::AtStart),
-    kept!(int "cluster-node-timeout", "15000", 0, i64::MAX, NO_CLUSTER),
-    kept!(int "cluster-port", "0", 0, 65_535, NO_CLUSTER).change(Change::AtStart),
-    kept!(text "cluster-announce-ip", "", NO_CLUSTER),
-    kept!("cluster-announce-hostname", "", NO_CLUSTER, check::hostname),
-    kept!(int "cluster-announce-port", "0", 0, 65_535, NO_CLUSTER),
-    kept!(int "cluster-announce-tls-port", "0", 0, 65_535, NO_CLUSTER),
-    kept!(int "cluster-announce-bus-port", "0", 0, 65_535, NO_CLUSTER),
-    kept!(yes_no "cluster-require-full-coverage", "yes", NO_CLUSTER),
-    kept!(yes_no "cluster-allow-reads-when-down", "no", NO_CLUSTER),
-    kept!(yes_no "cluster-allow-pubsubshard-when-down", "yes", NO_CLUSTER),
-    kept!(yes_no "cluster-allow-replica-migration", "yes", NO_CLUSTER),
-    kept!(int "cluster-migration-barrier", "1", 0, I32_MAX, NO_CLUSTER),
-    kept!(int "cluster-replica-validity-factor", "10", 0, I32_MAX, NO_CLUSTER)
+    kept!(yes_no "cluster-allow-replica-migration", "yes", NO_CLUSTER_REPLICAS),
+    kept!(int "cluster-migration-barrier", "1", 0, I32_MAX, NO_CLUSTER_REPLICAS),
+    kept!(int "cluster-replica-validity-factor", "10", 0, I32_MAX, NO_CLUSTER_REPLICAS)
         .alias("cluster-slave-validity-factor"),
-    kept!(yes_no "cluster-replica-no-failover", "no", NO_CLUSTER).alias("cluster-slave-no-failover"),
-    kept!(bytes "cluster-link-sendbuf-limit", "0", 0, u64::MAX, NO_CLUSTER),
-    kept!(one_of "cluster-preferred-endpoint-type", "ip", &["ip", "hostname", "unknown-endpoint"], NO_CLUSTER),
+    kept!(yes_no "cluster-replica-no-failover", "no", NO_CLUSTER_REPLICAS).alias("cluster-slave-no-failover"),
+    kept!(int "cluster-manual-failover-timeout", "5000", 1, I32_MAX, NO_CLUSTER_REPLICAS),
+    kept!(bytes "cluster-link-sendbuf-limit", "0", 0, u64::MAX, "what waits in a link has a fixed bound"),
+    kept!(int "cluster-ping-interval", "1000", 1, I32_MAX, CONSENSUS_DECIDES),
+    kept!(int "cluster-blacklist-ttl", "60", 0, I32_MAX, CONSENSUS_DECIDES),
     kept!(only "aclfile", "", NO_ACL_USERS).change(Change::AtStart),
     kept!(one_of "acl-pubsub-default", "resetchannels", &["allchannels", "resetchannels"], NO_ACL_USERS),
     kept!(int "acllog-max-len", "128", 0, i64::MAX, NO_ACL_USERS),
@@ -433,6 +443,57 @@ const BIND: Param = row(
         let words = words.iter().map(|word| parse_text(word).map(Option::unwrap_or_default));
         let words = words.collect::<Result<Vec<_>, _>>()?;
         c.bind = words.into_iter().filter(|word| !word.is_empty()).collect();
+        Ok(())
+    }),
+);
+
+const PREFERRED_ENDPOINT: &[(&str, PreferredEndpoint)] = &[
+    ("ip", PreferredEndpoint::Ip),
+    ("hostname", PreferredEndpoint::Hostname),
+    ("unknown-endpoint", PreferredEndpoint::Unknown),
+];
+
+const CLUSTER_CONFIG_FILE: Param = row(
+    "cluster-config-file",
+    |c| c.cluster.config_file.clone().into(),
+    Set::Word(|c, text| {
+        c.cluster.config_file = file_name(text, "cluster-config-file")?;
+        Ok(())
+    }),
+);
+
+const CLUSTER_ANNOUNCE_IP: Param = row(
+    "cluster-announce-ip",
+    |c| c.cluster.announce_ip.clone().into(),
+    Set::Word(|c, text| {
+        c.cluster.announce_ip = check::announced_word(text, "cluster-announce-ip")?;
+        Ok(())
+    }),
+);
+
+const CLUSTER_ANNOUNCE_HOSTNAME: Param = row(
+    "cluster-announce-hostname",
+    |c| c.cluster.announce_hostname.clone().into(),
+    Set::Word(|c, text| {
+        c.cluster.announce_hostname = check::hostname(text)?;
+        Ok(())
+    }),
+);
+
+const CLUSTER_ANNOUNCE_HUMAN_NODENAME: Param = row(
+    "cluster-announce-human-nodename",
+    |c| c.cluster.announce_human_nodename.clone().into(),
+    Set::Word(|c, text| {
+        c.cluster.announce_human_nodename = check::announced_word(text, "cluster-announce-human-nodename")?;
+        Ok(())
+    }),
+);
+
+const CLUSTER_SECRET: Param = row(
+    "cluster-secret",
+    |c| c.cluster.secret.0.clone(),
+    Set::Word(|c, text| {
+        c.cluster.secret.0 = text.to_vec();
         Ok(())
     }),
 );

@@ -7,6 +7,7 @@ use crate::blocking::{self, Waiter};
 use crate::client::{Ending, flag};
 use crate::command::OwnedArgs;
 use crate::execute::Local;
+use crate::parking::Parking;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +15,8 @@ use std::sync::Arc;
 use std::task::Context;
 use std::time::Duration;
 
-/// How long a write waits before it looks again whether the log has caught up with the writes.
+/// How long a write waits before it looks again whether the log has caught up with the writes, and a command on a slot that changes
+/// hands, whose it is.
 const CROWDED_REST: Duration = Duration::from_millis(2);
 /// A connection with so many bytes of replies that wait for the log executes nothing more until some have left.
 const HELD_BYTES_MAX: usize = 1 << 20;
@@ -43,6 +45,12 @@ impl Connection {
                     return Ok(());
                 }
                 self.session.client.set_flag(flag::PAUSED, false);
+                Some(command.clone())
+            }
+            Waiting::Parked { parking, command } => {
+                if !parking.is_over(self.session.client.id, cx.waker()) {
+                    return Ok(());
+                }
                 Some(command.clone())
             }
             Waiting::Crowded { turn, command } => {
@@ -78,6 +86,10 @@ impl Connection {
         self.waiting = None;
         if let Some(command) = held_back {
             self.execute_one(cx, desk, command.args(), now_ms);
+            if !matches!(self.waiting.as_deref(), Some(Waiting::Parked { .. })) {
+                // Whatever it waited for of its own, it had.
+                self.session.decoding = None;
+            }
             if self.waiting.is_some() {
                 return self.send_replies(cx, desk);
             }
@@ -119,8 +131,16 @@ impl Connection {
         self.output.as_ref().is_some_and(|output| output.bytes() >= HELD_BYTES_MAX && output.is_held(gate))
     }
 
+    /// The command runs again when the waiting there is over.
+    pub(super) fn park(&mut self, cx: &Context<'_>, parking: Arc<Parking>, command: OwnedArgs) {
+        self.waiting = Some(Box::new(Waiting::Parked { parking, command }));
+        // Whether it is over by now is looked at in the next turn.
+        cx.waker().wake_by_ref();
+    }
+
     pub(super) fn wait_for_turn(&mut self, cx: &mut Context<'_>, local: &Local, command: OwnedArgs) {
-        let mut turn = if local.shared.persistence.gate.is_crowded() {
+        let has_parked = local.shared.cluster.as_deref().is_some_and(|cluster| cluster.table.has_parked());
+        let mut turn = if has_parked || local.shared.persistence.gate.is_crowded() {
             Turn(Box::pin(tokio::time::sleep(CROWDED_REST)))
         } else {
             Turn(Box::pin(tokio::task::yield_now()))

@@ -112,10 +112,12 @@ pub(crate) struct Loaded {
 pub(crate) fn prepare(config: &Config, disk: &dyn Disk) -> Result<Prepared, LoadError> {
     let places = Places::of(config);
     let settings = &config.persistence;
-    let lock = match settings.appendonly || !settings.save.is_empty() {
+    // A node of a cluster keeps there who it is, and what it agreed to.
+    let must_write = settings.appendonly || config.cluster.is_enabled;
+    let lock = match must_write || !settings.save.is_empty() {
         false => None,
         true => match lock(disk, &places.dir) {
-            Err(error @ LoadError::Io { .. }) if !settings.appendonly => {
+            Err(error @ LoadError::Io { .. }) if !must_write => {
                 tracing::warn!("{error}; the server starts, and snapshots fail until it can");
                 None
             }

@@ -4,7 +4,7 @@
 //! written, nor what becomes of it (see [`super::keeper`]).
 
 mod commands;
-mod elements;
+pub(crate) mod elements;
 
 use super::disk::{DiskFile, write_all};
 use crate::commands::REDIS_VERSION;

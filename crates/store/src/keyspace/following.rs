@@ -113,7 +113,7 @@ impl Keyspace<'_> {
         // The key itself may expire at the same instant: then the place in the index is its own as well.
         let own = self.found(index, hash, key).and_then(|entry| entry.expires_at_ms());
         let (db, slot) = (self.db, self.slot_at(index));
-        self.store.count_field_expiry(db, before, after);
+        self.store.count_field_expiry(db, slot, before, after);
         let db_slot = self.guard_mut(index).db_mut(db);
         if let Some(at) = before
             && own != before

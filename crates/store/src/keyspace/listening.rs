@@ -253,7 +253,7 @@ impl Keyspace<'_> {
     pub(super) fn record_for_all(&mut self, db: u8, verb: &'static str, args: &[u8]) {
         if self.store.streams().load(Ordering::Relaxed) > 0 {
             let args = args.split(|&byte| byte == b' ').filter(|arg| !arg.is_empty());
-            self.changes.effects.record_for_all(db, verb, args);
+            self.changes.effects.record_whole(Scope::Store, db, verb, args);
         }
     }
 

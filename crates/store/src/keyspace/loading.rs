@@ -47,7 +47,7 @@ impl Keyspace<'_> {
         if let Some(at) = fields {
             part.index(at, hash);
             self.store.note_due(slot, at);
-            self.store.count_field_expiry(db, None, fields);
+            self.store.count_field_expiry(db, slot, None, fields);
         }
         self.store.count_keys(db, slot, len, len + 1);
         self.reindex(index, slot, hash, None, expires_at_ms);

@@ -14,7 +14,7 @@ use crate::effects::{Effects, Scope};
 use crate::entry::Entry;
 use std::num::NonZeroU64;
 use std::ops::Range;
-use towline_cluster::Slot;
+use towline_cluster::{SLOT_COUNT, Slot};
 
 const KEY: u8 = 0;
 const BEGIN: u8 = 1;
@@ -121,6 +121,11 @@ impl<'a> Unit<'a> {
     }
 }
 
+/// Bytes that came as a batch are none: damaged, or of another version. The sender's fault; not retryable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a batch of a slot stream: {0}")]
+pub struct Malformed(&'static str);
+
 /// What one call of [`super::SlotStream::next`] yielded; its buffers are used again by the next call.
 #[derive(Debug, Default)]
 pub struct Batch {
@@ -139,6 +144,32 @@ impl Batch {
     /// Bytes in it.
     pub fn bytes(&self) -> usize {
         self.images.len() + self.effects.len()
+    }
+
+    /// The batch whose [`Batch::image_bytes`] and [`Batch::unit_bytes`] these are; `position` is that of the last unit before
+    /// it. Nothing is allocated by a length that the bytes claim.
+    ///
+    /// # Errors
+    /// [`Malformed`]: not every byte of them belongs to a frame, or a frame to a slot.
+    pub fn from_bytes(images: Vec<u8>, units: Vec<u8>, position: u64) -> Result<Self, Malformed> {
+        check_images(&images)?;
+        check_units(&units)?;
+        Ok(Self { images, effects: units, position })
+    }
+
+    /// The images as bytes, to be sent.
+    pub fn image_bytes(&self) -> &[u8] {
+        &self.images
+    }
+
+    /// The units as bytes, to be sent.
+    pub fn unit_bytes(&self) -> &[u8] {
+        &self.effects
+    }
+
+    /// Position of the last unit before this batch.
+    pub fn position_before(&self) -> u64 {
+        self.position
     }
 
     /// The pieces of the snapshot in it, in order.
@@ -186,6 +217,62 @@ fn read_image(frames: &[u8]) -> Option<(Image<'_>, &[u8])> {
         _ => Image::End,
     };
     Some((image, tail))
+}
+
+/// The first `len` bytes and the rest.
+fn cut(bytes: &[u8], len: u64) -> Result<(&[u8], &[u8]), Malformed> {
+    let len = usize::try_from(len).ok().filter(|&len| len <= bytes.len());
+    Ok(bytes.split_at(len.ok_or(Malformed("a length goes beyond the end"))?))
+}
+
+fn head<const N: usize>(bytes: &[u8]) -> Result<(&[u8; N], &[u8]), Malformed> {
+    bytes.split_first_chunk().ok_or(Malformed("a frame is cut off"))
+}
+
+fn check_slot(slot: u16) -> Result<(), Malformed> {
+    if usize::from(slot) < SLOT_COUNT { Ok(()) } else { Err(Malformed("there is no such slot")) }
+}
+
+fn check_images(mut frames: &[u8]) -> Result<(), Malformed> {
+    while !frames.is_empty() {
+        let ([tag, _, low, high, len @ ..], rest) = head::<HEAD_BYTES>(frames)?;
+        let (body, rest) = cut(rest, u64::from_le_bytes(*len))?;
+        match *tag {
+            KEY | BEGIN => {
+                check_slot(u16::from_le_bytes([*low, *high]))?;
+                let (_expiry_and_access, body) = cut(body, 12)?;
+                let (key_len, body) = head::<4>(body)?;
+                cut(body, u32::from_le_bytes(*key_len).into())?;
+            }
+            PART => {}
+            END if body.is_empty() => {}
+            _ => return Err(Malformed("there is no such image")),
+        }
+        frames = rest;
+    }
+    Ok(())
+}
+
+fn check_units(mut frames: &[u8]) -> Result<(), Malformed> {
+    while !frames.is_empty() {
+        let ([c0, c1, c2, c3, len @ ..], rest) = head::<UNIT_HEAD_BYTES>(frames)?;
+        let (mut body, rest) = cut(rest, u64::from_le_bytes(*len))?;
+        let (count, mut found) = (u32::from_le_bytes([*c0, *c1, *c2, *c3]), 0u32);
+        while !body.is_empty() {
+            let ([_, low, high, len @ ..], tail) = head::<EFFECT_HEAD_BYTES>(body)?;
+            let slot = u16::from_le_bytes([*low, *high]);
+            if slot != ALL_SLOTS {
+                check_slot(slot)?;
+            }
+            body = cut(tail, u64::from_le_bytes(*len))?.1;
+            found = found.saturating_add(1);
+        }
+        if found == 0 || found != count {
+            return Err(Malformed("a unit has another number of effects than it says"));
+        }
+        frames = rest;
+    }
+    Ok(())
 }
 
 /// Appends a frame whose body `write` appends.
@@ -274,4 +361,103 @@ pub(super) fn write_unit(
     }
     out[at..at + 4].copy_from_slice(&count.to_le_bytes());
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::changes::{Changes, Settings};
+    use crate::keyspace::{Expiry, Keyspace};
+    use crate::store::Store;
+    use crate::stream::{Config, Piece, SlotStream};
+    use crate::value::Value;
+    use towline_cluster::key_slot;
+
+    /// Batches with every kind of frame.
+    fn batches() -> Vec<Batch> {
+        let (store, settings, mut changes) = (Store::new(), Settings::default(), Changes::new(1));
+        let mut set = |key: &str, value: Value| {
+            let slot = key_slot(key.as_bytes());
+            let mut ks = Keyspace::hold(&store, [slot], &settings, &mut changes, 0, 1000);
+            ks.set_value(key.as_bytes(), value, Expiry::At(u64::MAX / 2));
+        };
+        set("small", Value::Bytes(b"text".to_vec()));
+        set("large", Value::Bytes(vec![b'x'; 100_000]));
+        let config = Config { piece: Piece { bytes: 1000, ..Piece::default() }, ..Config::default() };
+        let mut stream = SlotStream::open(&store, 0..16384, 1000, &config);
+        set("later", Value::Bytes(b"text".to_vec()));
+        let mut all = Vec::new();
+        loop {
+            let mut batch = Batch::default();
+            let progress = stream.next(&store, &mut batch).unwrap();
+            if progress.is_snapshot_done && batch.is_empty() {
+                break;
+            }
+            all.push(batch);
+        }
+        stream.close(&store);
+        assert!(all.iter().any(|batch| batch.images().any(|image| matches!(image, Image::Part { .. }))));
+        assert!(all.iter().any(|batch| batch.units().count() > 0));
+        all
+    }
+
+    #[test]
+    fn a_batch_survives_the_wire() {
+        for batch in batches() {
+            let (images, units) = (batch.image_bytes().to_vec(), batch.unit_bytes().to_vec());
+            let copy = Batch::from_bytes(images, units, batch.position_before()).unwrap();
+            assert!(copy.images().eq(batch.images()));
+            let effects = |batch: &Batch| -> Vec<(u64, u8, Vec<u8>)> {
+                let of = |unit: Unit<'_>| {
+                    let position = unit.position.get();
+                    let all = unit.effects().map(|effect| (position, effect.db, effect.command.to_vec()));
+                    all.collect::<Vec<_>>()
+                };
+                batch.units().flat_map(of).collect()
+            };
+            assert_eq!(effects(&copy), effects(&batch));
+        }
+    }
+
+    #[test]
+    fn every_cut_and_every_changed_byte_is_refused_or_read() {
+        for batch in batches() {
+            let (images, units) = (batch.image_bytes(), batch.unit_bytes());
+            let cuts = |bytes: &[u8]| (0..bytes.len()).step_by(1 + bytes.len() / 500).collect::<Vec<_>>();
+            let read = |images: &[u8], units: &[u8]| {
+                let Ok(batch) = Batch::from_bytes(images.to_vec(), units.to_vec(), 0) else { return };
+                batch.images().for_each(drop);
+                batch.units().for_each(|unit| unit.effects().for_each(drop));
+            };
+            for at in cuts(images) {
+                read(&images[..at], &[]);
+                for bit in 0..8 {
+                    let mut changed = images.to_vec();
+                    changed[at] ^= 1 << bit;
+                    read(&changed, &[]);
+                }
+            }
+            for at in cuts(units) {
+                read(&[], &units[..at]);
+                for bit in 0..8 {
+                    let mut changed = units.to_vec();
+                    changed[at] ^= 1 << bit;
+                    read(&[], &changed);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn lengths_that_lie_are_refused() {
+        let mut image = vec![PART, 0, 0, 0];
+        image.extend(u64::MAX.to_le_bytes());
+        assert!(Batch::from_bytes(image, Vec::new(), 0).is_err());
+        let mut unit = 2u32.to_le_bytes().to_vec();
+        unit.extend(0u64.to_le_bytes());
+        assert!(Batch::from_bytes(Vec::new(), unit, 0).is_err(), "two effects, none there");
+        let slot_beyond = [KEY, 0, 0xff, 0xff, 16, 0, 0, 0, 0, 0, 0, 0];
+        let image = [slot_beyond.as_slice(), &[0; 16]].concat();
+        assert!(Batch::from_bytes(image, Vec::new(), 0).is_err());
+    }
 }

@@ -280,8 +280,24 @@ impl Partial {
         is_done
     }
 
+    /// The type byte and what stands before the first element.
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// Whether what is left can be written without the key's slot.
+    pub(super) fn needs_slot(&self) -> bool {
+        matches!(self.place, Place::Live(_))
+    }
+
     /// Writes elements, at most `count` and not many more than `bytes` bytes; `true` when none is left.
-    fn write_elements(&mut self, tables: &Tables, out: &mut Vec<u8>, count: usize, bytes: usize) -> bool {
+    pub(super) fn write_elements(
+        &mut self,
+        tables: &Tables,
+        out: &mut Vec<u8>,
+        count: usize,
+        bytes: usize,
+    ) -> bool {
         let live;
         let value = match &self.place {
             Place::Live(db) => {

@@ -173,8 +173,16 @@ impl Hands<'_> {
     pub(super) fn command(&mut self, runnable: &Runnable<'_>) -> Result<(), LoadError> {
         let Runnable { offset, db, now_ms, command, row, args } = *runnable;
         let ks = hold(row, command, args, self.shared, self.settings, &mut self.changes, db, now_ms);
-        let mut ctx =
-            Ctx { ks, out: &mut self.out, server: self.shared, session: None, blocked: None, worker: 0 };
+        let mut ctx = Ctx {
+            ks,
+            out: &mut self.out,
+            server: self.shared,
+            session: None,
+            blocked: None,
+            is_held_back: false,
+            parked: None,
+            worker: 0,
+        };
         let result = (row.run)(&mut ctx, args);
         let is_blocked = ctx.blocked.is_some();
         drop(ctx);

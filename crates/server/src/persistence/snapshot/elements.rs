@@ -1,7 +1,8 @@
 //! The elements of a value that the store has encoded.
 //!
 //! Owns: where one element ends and the next begins, in a whole value and in a part of one. Does **not** own what is made
-//! of them. The bytes are the store's own, so an error here is a defect of ours; it ends the snapshot and nothing else.
+//! of them. In a snapshot the bytes are the store's own, so an error is a defect of ours, which ends the snapshot and nothing else; in
+//! an import they come from another node.
 
 use std::borrow::Cow;
 use towline_rdb::length::{read_length, read_string};
@@ -12,7 +13,7 @@ const NO_LIMITS: Limits = Limits { string_bytes_max: u64::MAX, inflated_bytes_ma
 
 /// One element.
 #[derive(Debug, PartialEq)]
-pub(super) enum Element<'a> {
+pub(crate) enum Element<'a> {
     /// A string, an element of a list or a member of a set.
     Plain(Cow<'a, [u8]>),
     /// A member of a sorted set, with its score's eight bytes.
@@ -25,16 +26,16 @@ pub(super) enum Element<'a> {
 
 /// What the elements of a value look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shape {
-    pub(super) rdb_type: RdbType,
+pub(crate) struct Shape {
+    pub(crate) rdb_type: RdbType,
     /// When the first field expires, in unix milliseconds.
-    pub(super) earliest_ms: u64,
+    pub(crate) earliest_ms: u64,
 }
 
 impl Shape {
     /// Reads the type byte and what stands before the first element; the rest is elements. Of a string, nothing but the type
     /// byte is read.
-    pub(super) fn read(object: &[u8]) -> Result<(Self, u64, &[u8]), ObjectError> {
+    pub(crate) fn read(object: &[u8]) -> Result<(Self, u64, &[u8]), ObjectError> {
         let mut reader = Reader::new(object, NO_LIMITS);
         let rdb_type = RdbType::from_byte(reader.byte()?, VERSION_REDIS_MAX)?;
         let mut earliest_ms = 0;
@@ -46,17 +47,27 @@ impl Shape {
     }
 
     /// When a field expires whose encoded time this is, in unix milliseconds.
-    pub(super) fn field_expiry_ms(self, encoded: u64) -> Option<u64> {
+    pub(crate) fn field_expiry_ms(self, encoded: u64) -> Option<u64> {
         (encoded > 0).then(|| self.earliest_ms.saturating_add(encoded - 1))
     }
 
-    /// Calls `take` with each element in order.
-    pub(super) fn for_each<'a>(
+    /// Calls `take` with each element in order; of the store's own bytes.
+    pub(crate) fn for_each<'a>(
         self,
+        elements: &'a [u8],
+        take: impl FnMut(Element<'a>),
+    ) -> Result<(), ObjectError> {
+        self.for_each_within(NO_LIMITS, elements, take)
+    }
+
+    /// Calls `take` with each element in order; of bytes from elsewhere.
+    pub(crate) fn for_each_within<'a>(
+        self,
+        limits: Limits,
         elements: &'a [u8],
         mut take: impl FnMut(Element<'a>),
     ) -> Result<(), ObjectError> {
-        let mut reader = Reader::new(elements, NO_LIMITS);
+        let mut reader = Reader::new(elements, limits);
         while !reader.rest().is_empty() {
             take(match self.rdb_type {
                 RdbType::Zset2 => {
