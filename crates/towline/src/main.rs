@@ -5,11 +5,13 @@
 
 mod bench;
 mod cli;
+mod cluster;
 mod drill;
 mod faults;
 mod log;
 mod server_cmd;
 mod tls;
+mod up;
 
 use std::process::ExitCode;
 
@@ -36,12 +38,16 @@ struct Cli {
 enum Job {
     /// Generate load against a Redis-compatible server and report latency, throughput and CPU time.
     Bench(Box<bench::BenchArgs>),
+    /// Make, check and change clusters, of Towline, Redis or Valkey.
+    Cluster(Box<cluster::ClusterArgs>),
     /// Practise what is rare, planned moves and kills, and account for every command.
     Drill(Box<drill::DrillArgs>),
     /// Put faults between a client and a server: cuts, stalls, resets, at exact places.
     Faults(Box<faults::FaultsArgs>),
     /// Run a server.
     Server(server_cmd::ServerArgs),
+    /// Run a cluster in this process, for development.
+    Up(up::UpArgs),
     /// Send commands to a Redis-compatible server, one by one or interactively.
     Cli(Box<cli::CliArgs>),
 }
@@ -53,9 +59,11 @@ fn main() -> ExitCode {
     };
     match cli.job {
         Job::Bench(arguments) => bench::run(*arguments),
+        Job::Cluster(arguments) => cluster::run(*arguments),
         Job::Drill(arguments) => drill::run(*arguments),
         Job::Faults(arguments) => faults::run(*arguments),
         Job::Server(arguments) => server_cmd::run(&arguments),
+        Job::Up(arguments) => up::run(&arguments),
         Job::Cli(arguments) => cli::run(*arguments),
     }
 }

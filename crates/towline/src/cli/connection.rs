@@ -4,7 +4,7 @@
 //! nor which frame answers which command (`session`).
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
@@ -42,11 +42,17 @@ pub(crate) enum Transport {
 }
 
 impl Transport {
-    fn open(target: &Target, tls: Option<&Connector>) -> io::Result<Self> {
+    /// Within `patience`, if there is a bound: for each address of the host, and each step of TLS.
+    fn open(target: &Target, tls: Option<&Connector>, patience: Option<Duration>) -> io::Result<Self> {
         match target {
             Target::Tcp { host, port } => {
-                let stream = TcpStream::connect((host.as_str(), *port))?;
+                let stream = match patience {
+                    None => TcpStream::connect((host.as_str(), *port))?,
+                    Some(patience) => connect_within(host, *port, patience)?,
+                };
                 stream.set_nodelay(true)?;
+                stream.set_read_timeout(patience)?;
+                stream.set_write_timeout(patience)?;
                 rustix::net::sockopt::set_socket_keepalive(&stream, true)?;
                 rustix::net::sockopt::set_tcp_keepidle(&stream, KEEPALIVE_IDLE)?;
                 match tls {
@@ -155,7 +161,28 @@ impl Connection {
     /// # Errors
     /// [`CliError::Connect`].
     pub(crate) fn open(target: &Target, tls: Option<&Connector>) -> Result<Self, CliError> {
-        let transport = Transport::open(target, tls)
+        Self::opened(target, tls, None)
+    }
+
+    /// As [`Self::open`], and gives up after `patience`: for who has many servers to visit. Reads and writes that block have the
+    /// same bound.
+    ///
+    /// # Errors
+    /// [`CliError::Connect`].
+    pub(crate) fn open_within(
+        target: &Target,
+        tls: Option<&Connector>,
+        patience: Duration,
+    ) -> Result<Self, CliError> {
+        Self::opened(target, tls, Some(patience))
+    }
+
+    fn opened(
+        target: &Target,
+        tls: Option<&Connector>,
+        patience: Option<Duration>,
+    ) -> Result<Self, CliError> {
+        let transport = Transport::open(target, tls, patience)
             .map_err(|error| CliError::Connect { address: target.to_string(), reason: reason(&error) })?;
         Ok(Self {
             transport,
@@ -329,6 +356,18 @@ impl Connection {
             can_write: ready.contains(PollFlags::OUT),
         })
     }
+}
+
+/// Connects to the first address of the host that accepts.
+fn connect_within(host: &str, port: u16, patience: Duration) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in (host, port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 fn timespec(duration: Duration) -> Timespec {

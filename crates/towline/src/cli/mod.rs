@@ -32,10 +32,13 @@ mod target;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::process::ExitCode;
 
-pub(crate) use options::CliArgs;
+pub(crate) use connection::Connection;
+pub(crate) use error::{CliError, one_line};
+pub(crate) use options::{CliArgs, Environment};
+pub(crate) use render::{Delimiters, Style, render};
+pub(crate) use target::{Credentials, HOST_DEFAULT, Target};
 
-use error::CliError;
-use options::{Environment, Mode, Settings, StdinArgument};
+use options::{Mode, Settings, StdinArgument};
 use output::Output;
 use session::{Session, Verdict};
 
@@ -97,7 +100,7 @@ pub(crate) fn warn(text: &str) {
 }
 
 /// Reads a password, unseen if standard input is a terminal.
-fn ask_password() -> Result<Vec<u8>, CliError> {
+pub(crate) fn ask_password() -> Result<Vec<u8>, CliError> {
     use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
     let failed = |source| CliError::Local { what: "password", source };
     let _ = write!(io::stderr(), "Please input password: ");

@@ -244,7 +244,7 @@ impl RefusedArgs {
             ),
             (
                 self.cluster.is_some(),
-                "--cluster is not supported here: send CLUSTER commands, or use redis-cli --cluster",
+                "--cluster is not supported here: `towline cluster` creates, checks, fixes and reshards clusters",
             ),
             (
                 self.tls_ciphers.is_some() || self.tls_ciphersuites.is_some(),

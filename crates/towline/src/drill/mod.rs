@@ -10,6 +10,7 @@
 //! conformance ─> the statements of the wire contract, on any server or client
 //! storm ─> fleets that connect all at once, in virtual time
 //! crash ─> a server's process that is killed, and what it has kept
+//! reshard ─> a cluster whose slots move, and what becomes of its keys
 //! ```
 //!
 //! Owns the drill and its account. Does not own the client or the server that are drilled: it sees of them what an
@@ -31,6 +32,7 @@ mod peer;
 mod plot;
 mod progress;
 mod report;
+mod reshard;
 mod script;
 mod stage;
 mod steps;
@@ -75,6 +77,14 @@ pub(crate) fn run(arguments: DrillArgs) -> ExitCode {
             Err(error) => complain(&error, EXIT_USAGE),
             Ok(()) => match conformance::execute(&args) {
                 Ok(code) => ExitCode::from(code),
+                Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
+            },
+        },
+        DrillJob::Reshard(args) => match args.check() {
+            Err(error) => complain(&error, EXIT_USAGE),
+            Ok(()) => match reshard::execute(&args) {
+                Ok(true) => ExitCode::SUCCESS,
+                Ok(false) => ExitCode::from(EXIT_FAILURE),
                 Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
             },
         },

@@ -12,6 +12,7 @@ use towline_client_proto::maintenance::{EndpointType, MaintenanceMode};
 use super::conformance::ConformanceArgs;
 use super::crash::CrashArgs;
 use super::ledger::Mix;
+use super::reshard::ReshardArgs;
 use super::script::Script;
 use super::storm::StormArgs;
 
@@ -47,6 +48,9 @@ pub(super) enum DrillJob {
     /// Kill a server at random moments under load, start it again on its files, and compare what it has with what it
     /// promised; exit code 1 if anything is missing, partial or wrong.
     Crash(Box<CrashArgs>),
+    /// Move slots of a cluster back and forth under load, and account for every command and key; exit code 1 if one is lost, ran
+    /// twice, is where no client finds it, failed, or has another deadline.
+    Reshard(Box<ReshardArgs>),
 }
 
 /// Options of `towline drill handoff`.
