@@ -51,6 +51,7 @@ const OTHER: &[(&str, &str)] = &[
     ("tls-ca-cert-dir", "not supported"),
     ("tls-key-file-pass", "not supported"),
     ("tls-client-key-file-pass", "not supported"),
+    ("cluster-announce-ip", "what would forge a line of CLUSTER NODES is refused"),
     ("tls-cluster", "without effect, so that nothing is loaded"),
     ("tls-replication", "without effect, so that nothing is loaded"),
 ];

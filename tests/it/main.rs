@@ -10,6 +10,8 @@ mod client_axum;
 #[cfg(test)]
 mod client_blocking;
 #[cfg(test)]
+mod client_cache;
+#[cfg(test)]
 mod client_commands;
 #[cfg(test)]
 mod client_examples;
@@ -18,11 +20,17 @@ mod client_faults;
 #[cfg(test)]
 mod client_handoff;
 #[cfg(test)]
+mod client_lanes;
+#[cfg(test)]
 mod client_lease;
 #[cfg(test)]
 mod client_ledger;
 #[cfg(test)]
 mod client_limits;
+#[cfg(test)]
+mod client_modules;
+#[cfg(test)]
+mod client_pools;
 #[cfg(test)]
 mod client_pubsub;
 #[cfg(test)]
@@ -40,9 +48,19 @@ mod client_servers;
 #[cfg(test)]
 mod client_session;
 #[cfg(test)]
+mod cluster_cli;
+#[cfg(test)]
 mod cluster_client;
 #[cfg(test)]
 mod cluster_client_moves;
+#[cfg(test)]
+mod cluster_reads;
+#[cfg(test)]
+mod cluster_slots;
+#[cfg(test)]
+mod cluster_tools;
+#[cfg(test)]
+mod cluster_up;
 #[cfg(test)]
 mod config;
 #[cfg(test)]
@@ -76,6 +94,8 @@ mod maintenance_server;
 #[cfg(test)]
 mod memory;
 #[cfg(test)]
+mod migrate;
+#[cfg(test)]
 mod ordering;
 #[cfg(test)]
 mod persist_files;
@@ -85,6 +105,10 @@ mod pubsub;
 mod redis_cli;
 #[cfg(test)]
 mod redis_py;
+#[cfg(test)]
+mod sentinel_client;
+#[cfg(test)]
+mod sentinel_client_moves;
 #[cfg(test)]
 mod snapshots;
 mod soak;

@@ -3,7 +3,7 @@
 //! Owns: starting servers ([`process`]), finding the real ones ([`peers`]), a small client that trusts nothing
 //! ([`conn`]), the differential tester ([`diff`]), a soak ([`soak`]), and what the client's tests need: a proxy with faults
 //! ([`fault_proxy`]), hand-made servers ([`odd_peer`]) and a workload whose every command has a known fate
-//! ([`ledger`]), real clusters ([`clusters`]) and the same for their keys ([`ledger_of_keys`]). What examines the server shares no code with the server's codec, so that a mistake there is not
+//! ([`ledger`]), real clusters ([`clusters`]) and our own ([`towline_cluster`]), real sentinels ([`sentinels`]) and the same for their keys ([`ledger_of_keys`]). What examines the server shares no code with the server's codec, so that a mistake there is not
 //! repeated here. The tests themselves are in `tests/it`.
 
 #![warn(missing_docs)]
@@ -19,6 +19,8 @@ pub mod ledger_of_keys;
 pub mod odd_peer;
 pub mod peers;
 pub mod process;
+pub mod sentinels;
 pub mod soak;
+pub mod towline_cluster;
 pub mod value;
 pub mod wait;

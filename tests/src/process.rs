@@ -118,43 +118,74 @@ impl Server {
     }
 
     fn start_once(kind: ServerKind, flags: &[&str]) -> anyhow::Result<Self> {
+        Self::start_on(kind, free_port()?, flags)
+    }
+
+    /// As [`Server::start`], on a port on which another server was before.
+    ///
+    /// # Errors
+    /// As for [`Server::start`]; the port is taken.
+    pub fn start_on(kind: ServerKind, port: u16, flags: &[&str]) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("towline-e2e-").tempdir()?;
-        let port = free_port()?;
-        let log_path = directory.path().join("log");
-        let log = File::create(&log_path)?;
-        let mut command = kind.command()?;
-        command
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .args(["--enable-debug-command", "yes", "--dir"])
-            .arg(directory.path())
-            .args(flags)
-            .current_dir(directory.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log);
-        let child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+        let child = spawn(kind, directory.path(), port, flags)?;
         let mut server = Self { kind, child, port, directory };
-        let is_ready = wait::until_some(wait::PATIENCE, || match server.child.try_wait() {
-            Ok(None) => server.answers().then_some(true),
-            _ => Some(false),
-        });
-        if is_ready != Some(true) {
-            let log = std::fs::read_to_string(&log_path).unwrap_or_default();
-            bail!("{} did not become ready (flags {flags:?}); its log:\n{log}", kind.name());
-        }
+        server.wait_until_ready(flags)?;
         Ok(server)
     }
 
-    /// Whether this very process answers on the port. Any reply will do: it may want a password first.
+    /// Stops the server in order (`SIGTERM`), and starts another one in the same directory on a new port.
+    ///
+    /// # Errors
+    /// It does not end, or the new one cannot be started; the message has its log.
+    pub fn restart_elsewhere(&mut self, flags: &[&str]) -> anyhow::Result<()> {
+        self.signal(rustix::process::Signal::TERM)?;
+        self.start_elsewhere(flags)
+    }
+
+    /// As [`Server::restart_elsewhere`], of a server that was told to end, or killed.
+    ///
+    /// # Errors
+    /// It does not end, or the new one cannot be started; the message has its log.
+    pub fn start_elsewhere(&mut self, flags: &[&str]) -> anyhow::Result<()> {
+        self.wait_for_exit()?;
+        let mut outcome = Ok(());
+        for _ in 0..START_TRIES {
+            self.port = free_port()?;
+            self.child = spawn(self.kind, self.directory.path(), self.port, flags)?;
+            outcome = self.wait_until_ready(flags);
+            if outcome.is_ok() {
+                break;
+            }
+            // Fails only if it has ended already, which it may have.
+            let _ = self.child.kill();
+            self.child.wait()?;
+        }
+        outcome
+    }
+
+    fn wait_until_ready(&mut self, flags: &[&str]) -> anyhow::Result<()> {
+        let is_ready = wait::until_some(wait::PATIENCE, || match self.child.try_wait() {
+            Ok(None) => self.answers().then_some(true),
+            _ => Some(false),
+        });
+        if is_ready != Some(true) {
+            bail!("{} did not become ready (flags {flags:?}); its log:\n{}", self.kind.name(), self.log());
+        }
+        Ok(())
+    }
+
+    /// Whether this very process serves on the port: it has its data, or it wants a password before it says so.
     fn answers(&self) -> bool {
         let Ok(mut conn) = Conn::open(self.address()) else { return false };
-        let Ok(reply) = conn.words("INFO server") else { return false };
+        // All sections: Redis 7.0 takes one name only.
+        let Ok(reply) = conn.words("INFO") else { return false };
         let text = match &reply {
             crate::value::Value::Bulk(text) => String::from_utf8_lossy(text).into_owned(),
             _ => String::new(),
         };
+        let says = |line: &str| text.lines().any(|other| other.trim_end() == line);
         let own = format!("process_id:{}", self.child.id());
-        !text.contains("process_id:") || text.lines().any(|line| line.trim_end() == own)
+        (says(&own) && !says("loading:1")) || !text.contains("process_id:")
     }
 
     /// Which server this is.
@@ -210,12 +241,24 @@ impl Server {
 
     /// Sends a signal to the process.
     ///
+    /// A process that is stopped runs no more when this returns.
+    ///
     /// # Errors
     /// The process is gone.
     pub fn signal(&self, signal: rustix::process::Signal) -> anyhow::Result<()> {
         let raw = i32::try_from(self.child.id()).context("a process id above i32::MAX")?;
         let pid = rustix::process::Pid::from_raw(raw).context("process id 0")?;
-        Ok(rustix::process::kill_process(pid, signal)?)
+        rustix::process::kill_process(pid, signal)?;
+        if signal == rustix::process::Signal::STOP && !wait::until(|| self.is_stopped()) {
+            bail!("the server goes on");
+        }
+        Ok(())
+    }
+
+    /// Whether the system says that the process is stopped: the state stands behind the name in parentheses.
+    fn is_stopped(&self) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
     }
 
     /// Waits until the process has ended by itself.
@@ -254,6 +297,22 @@ impl Server {
     fn status_bytes(&self, field: &str) -> anyhow::Result<u64> {
         status_bytes(&self.child.id().to_string(), field)
     }
+}
+
+/// Starts a process that logs into its directory.
+fn spawn(kind: ServerKind, directory: &Path, port: u16, flags: &[&str]) -> anyhow::Result<Child> {
+    let log = File::create(directory.join("log"))?;
+    let mut command = kind.command()?;
+    command
+        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+        .args(["--enable-debug-command", "yes", "--dir"])
+        .arg(directory)
+        .args(flags)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone()?)
+        .stderr(log);
+    command.spawn().with_context(|| format!("cannot start {command:?}"))
 }
 
 /// Resident memory of the process `pid` (or `self`) in bytes.
