@@ -12,14 +12,15 @@ const FILE_LINES_MAX: usize = 600;
 const LONG_BECAUSE: &str = "// Long because:";
 
 /// The only files with `unsafe`, each with the tests that watch over it. See ARCHITECTURE.md for the reason.
-const UNSAFE_FILES: &[&str] =
-    &[
-        "crates/store/src/table.rs",
-        "crates/store/src/entry.rs",
-        "crates/store/src/thin.rs",
-        "crates/transfer/src/memory.rs",
-        "crates/transfer/src/sys.rs",
-    ];
+const UNSAFE_FILES: &[&str] = &[
+    "crates/store/src/table.rs",
+    "crates/store/src/entry.rs",
+    "crates/store/src/thin.rs",
+    "crates/transfer/src/memory.rs",
+    "crates/transfer/src/sys.rs",
+    "crates/transfer/src/shm/copy.rs",
+    "crates/transfer/src/shm/map.rs",
+];
 
 /// The one place where a test may wait on the wall clock: a bounded poll of a condition.
 const WAIT_FILES: &[&str] = &["tests/src/wait.rs"];

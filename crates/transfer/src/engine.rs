@@ -126,7 +126,9 @@ impl Engine {
     /// Takes a region back. Requests of peers and of ours that need it are refused from now on; a slice that is on its way
     /// into it or out of it in this moment is finished. False if it was not registered.
     pub fn deregister(&self, region: &Registered) -> bool {
-        self.shared.regions.deregister(region.base())
+        let was_there = self.shared.regions.deregister(region.base());
+        self.transports.iter().for_each(|transport| transport.deregistered(region.base()));
+        was_there
     }
 
     /// Says where the node of this name listens. Names that are addresses need not be told.

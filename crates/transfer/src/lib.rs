@@ -45,6 +45,7 @@ mod promise;
 mod regions;
 mod segment;
 mod shared;
+pub mod shm;
 mod sys;
 mod tcp;
 pub mod transport;

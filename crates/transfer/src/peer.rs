@@ -520,6 +520,22 @@ impl Listener for PeerListener {
         peer.turn(state);
     }
 
+    fn elsewhere(&self, link: LinkId, works: Vec<Work>) {
+        let tcp = self.0.lock().link.as_ref().filter(|up| up.id == link).map(|up| up.tcp.clone());
+        let mut ended = Vec::new();
+        match tcp {
+            Some(tcp) => tcp.post(works, &mut ended),
+            None => ended.extend(works.into_iter().map(|work| (work.slice, WireEnd::Flushed))),
+        }
+        self.completed(&ended);
+    }
+
+    fn moved(&self, opcode: proto::Opcode, bytes: usize) {
+        let shared = &self.0.shared;
+        let counter = if opcode == proto::Opcode::Write { &shared.bytes_out } else { &shared.bytes_in };
+        counter.fetch_add(bytes as u64, std::sync::atomic::Ordering::Relaxed);
+    }
+
     fn failed(&self, link: LinkId) {
         self.0.shared.mailbox.send(Command::Failed(link));
     }

@@ -93,6 +93,12 @@ pub trait Transport: Debug + Send + Sync {
     /// The link came to nothing before it was activated. Also called for links that this transport never heard of.
     fn abandon(&self, link: LinkId);
 
+    /// A region was taken back: when this returns, peers do not touch it by this transport. By default, nothing is done: right for
+    /// transports that look every slice up.
+    fn deregistered(&self, base: u64) {
+        let _ = base;
+    }
+
     /// The engine is over: every rail is retired, threads end before this returns.
     fn shut_down(&self);
 }
@@ -122,6 +128,16 @@ impl LinkEvents {
         }
     }
 
+    /// This rail cannot carry these slices: they go over TCP, which tells their ends. Do not hold a lock that `post` or `retire` takes.
+    pub fn elsewhere(&self, works: Vec<Work>) {
+        self.to.elsewhere(self.link, works);
+    }
+
+    /// A slice of so many bytes was done, for the metrics.
+    pub fn moved(&self, opcode: Opcode, bytes: usize) {
+        self.to.moved(opcode, bytes);
+    }
+
     /// The rail is broken. [`Rail::retire`] follows.
     pub fn failed(&self) {
         self.to.failed(self.link);
@@ -136,6 +152,8 @@ impl LinkEvents {
 /// The engine's side of [`LinkEvents`].
 pub(crate) trait Listener: Debug + Send + Sync {
     fn completed(&self, ended: &[Ended]);
+    fn elsewhere(&self, link: LinkId, works: Vec<Work>);
+    fn moved(&self, opcode: Opcode, bytes: usize);
     fn failed(&self, link: LinkId);
     fn now(&self) -> Instant;
 }

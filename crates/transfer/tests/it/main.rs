@@ -8,3 +8,5 @@ mod life;
 mod moves;
 #[cfg(test)]
 mod pair;
+#[cfg(test)]
+mod shm;
