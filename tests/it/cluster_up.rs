@@ -108,7 +108,10 @@ fn ports_without_room_are_refused() {
 #[track_caller]
 fn drill(arguments: &[&str]) -> Json {
     let mut command = Command::new(towline_binary().unwrap());
-    command.args(["drill", "reshard", "--json", "--keys", "2000", "--slots", "400"]).args(arguments);
+    command.args(["drill", "reshard", "--json", "--keys", "2000"]).args(arguments);
+    if !arguments.contains(&"--slots") {
+        command.args(["--slots", "400"]);
+    }
     let output = command.stdin(Stdio::null()).output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     let report: Json = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
@@ -140,4 +143,14 @@ fn slots_move_both_ways_and_nothing_is_lost() {
     let events = report["events"].to_string();
     assert!(events.contains("classic") && events.contains("atomic"), "{events}");
     assert!(report["ttl_off_ms_max"].as_u64().unwrap() <= 5, "{report:#}");
+}
+
+/// Kills of the source, the target, the leader and the tool at random moments, with the log synced for each reply.
+#[test]
+fn nodes_and_tools_are_killed_while_slots_move_and_nothing_is_lost() {
+    for (path, seed) in [("classic", "105"), ("atomic", "7")] {
+        let chaos = ["--seconds", "8", "--chaos", "--path", path, "--seed", seed];
+        let report = drill(&[&chaos[..], &["--slots", "60"]].concat());
+        assert!(report["kills"].as_u64().unwrap() > 0, "{report:#}");
+    }
 }

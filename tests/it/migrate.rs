@@ -35,6 +35,18 @@ fn wait_until_under_way(server: &Server) {
     assert!(wait::until(&mut is_taken), "no connection was taken");
 }
 
+/// Waits until the system has bytes for this server, which is stopped and does not read them.
+fn wait_until_received(server: &Server) {
+    let local = format!(":{:04X}", server.port());
+    let has_unread = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (own, queues) = (fields[1], fields[4]);
+        own.ends_with(&local) && queues.split_once(':').is_some_and(|(_, unread)| unread != "00000000")
+    };
+    let is_there = || std::fs::read_to_string("/proc/net/tcp").unwrap().lines().skip(1).any(has_unread);
+    assert!(wait::until(is_there), "nothing was sent");
+}
+
 /// Commands that make `k`, small and large.
 fn fills() -> Vec<Vec<String>> {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -208,6 +220,48 @@ fn a_target_that_is_killed_leaves_all_keys_here() {
             Value::Int(2),
             "{kind:?}: nothing is held back any more"
         );
+    }
+}
+
+/// A source that is killed while the target has a key, and the source does not know it, has the key again: clients go on writing it,
+/// and the copy at the target is not in the way of the next move. What somebody else put there is.
+#[test]
+fn a_source_that_is_killed_on_the_way_knows_what_it_had_sent() {
+    for kind in PEERS {
+        let flags = ["--appendonly", "yes", "--appendfsync", "always"];
+        let mut own = Server::under_test(&flags).unwrap();
+        let peer = Server::start(kind, &[]).unwrap();
+        let (mut source, mut target) = (own.connect().unwrap(), peer.connect().unwrap());
+        for line in ["SET warm up", "SET k 1", "SET other 1", "RPUSH list a b", "SET gone 1"] {
+            assert_eq!(source.words(line).unwrap().error(), None);
+        }
+        assert_eq!(migrate(&mut source, &peer, "\"\" 0 1000 KEYS warm gone"), ok());
+        assert_eq!(target.words("SET other theirs").unwrap(), ok());
+        peer.signal(Signal::STOP).unwrap();
+        let port = peer.port().to_string();
+        let keys = ["MIGRATE", "127.0.0.1", &port, "", "0", "20000", "KEYS", "k", "list", "other"];
+        source.send(&keys).unwrap();
+        wait_until_received(&peer);
+        own.signal(Signal::KILL).unwrap();
+        peer.signal(Signal::CONT).unwrap();
+        assert!(wait::until(|| target.words("EXISTS k list").unwrap() == Value::Int(2)), "{kind:?}");
+
+        own.start_elsewhere(&flags).unwrap();
+        let mut source = own.connect().unwrap();
+        assert_eq!(source.words("EXISTS k list other gone").unwrap(), Value::Int(3), "{kind:?}");
+        assert_eq!(source.words("INCR k").unwrap(), Value::Int(2));
+        assert_eq!(source.words("RPUSH list c").unwrap(), Value::Int(3));
+        // Once more: what is known of the keys outlives the next crash, though their values have changed.
+        own.signal(Signal::KILL).unwrap();
+        own.start_elsewhere(&flags).unwrap();
+        let mut source = own.connect().unwrap();
+        assert_eq!(migrate(&mut source, &peer, "\"\" 0 1000 KEYS k list"), ok(), "{kind:?}");
+        assert_eq!(source.words("EXISTS k list").unwrap(), Value::Int(0));
+        assert_eq!(target.words("GET k").unwrap(), Value::Bulk(b"2".to_vec()), "{kind:?}");
+        assert_eq!(target.words("LLEN list").unwrap(), Value::Int(3), "{kind:?}");
+        let refused = text(&migrate(&mut source, &peer, "other 0 1000"));
+        assert!(refused.contains("BUSYKEY"), "{kind:?}: {refused}");
+        assert_eq!(target.words("GET other").unwrap(), Value::Bulk(b"theirs".to_vec()));
     }
 }
 

@@ -12,6 +12,7 @@
 //! and large payloads, on up to [`HEAVY_THREADS`] threads beside it that give way to commands.
 
 mod courier;
+mod debts;
 mod decoding;
 mod marks;
 mod peer;
@@ -26,10 +27,12 @@ pub(crate) use decoding::{Decoding, LARGE_PAYLOAD_BYTES};
 pub(crate) use thread::run;
 
 use crate::blocking::Waiter;
+use crate::shared::Shared;
+use debts::Debts;
 use marks::Marks;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -83,6 +86,7 @@ pub(crate) enum Errand {
 #[derive(Debug)]
 pub(crate) struct Moves {
     pub(crate) marks: Marks,
+    debts: Mutex<Debts>,
     is_running: AtomicBool,
     /// Connections to other servers that are kept for the next order.
     pub(crate) idle_sockets: AtomicUsize,
@@ -96,6 +100,7 @@ impl Default for Moves {
         let (errands, receiver) = unbounded_channel();
         Self {
             marks: Marks::default(),
+            debts: Mutex::default(),
             is_running: AtomicBool::new(false),
             idle_sockets: AtomicUsize::new(0),
             errands,
@@ -113,6 +118,16 @@ impl Moves {
     /// Whether there is a thread for errands; a server that is put together for a test may have none.
     pub(crate) fn is_running(&self) -> bool {
         self.is_running.load(Ordering::Acquire)
+    }
+
+    /// Once after the data set was loaded, before clients are served: which keys the server before this one had sent.
+    pub(crate) fn recall(&self, shared: &Shared) {
+        *self.debts() = Debts::recall(shared);
+    }
+
+    /// The mover's alone, once the server serves.
+    fn debts(&self) -> MutexGuard<'_, Debts> {
+        self.debts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn take_receiver(&self) -> Option<UnboundedReceiver<Errand>> {

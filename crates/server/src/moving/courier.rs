@@ -9,6 +9,7 @@
 //! found to be there already, as it was sent, then it replaces that.
 
 use super::Order;
+use super::debts::There;
 use super::peer::{Make, Peer, PeerError, Place};
 use super::picture::{Fate, Found, Parcel, begin, finish};
 use super::pool::Pool;
@@ -20,7 +21,7 @@ use crate::shared::Shared;
 use bytes::Bytes;
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -45,32 +46,12 @@ const ASK_GAP: Duration = Duration::from_millis(50);
 /// long again, since whoever wants to write the key waits all the while.
 const ASK_TIMEOUT_MAX: Duration = Duration::from_secs(5);
 
-/// A key at a target.
-type There = (String, u16, i64, Vec<u8>);
-
-/// Keys that a target may have by what was sent, with the digest of that.
-#[derive(Debug, Default)]
-pub(super) struct Debts(BTreeMap<There, String>);
-
-impl Debts {
-    /// More are forgotten: then `BUSYKEY` is for the operator to look at, as it is with Redis.
-    const MAX: usize = 1024;
-
-    fn add(&mut self, there: There, digest: String) {
-        if self.0.len() >= Self::MAX {
-            self.0.pop_first();
-        }
-        self.0.insert(there, digest);
-    }
-}
-
 /// Executes orders; all copies share what they have.
 #[derive(Debug, Clone)]
 pub(super) struct Courier {
     pub(super) shared: Arc<Shared>,
     pub(super) local: Rc<RefCell<Local>>,
     pub(super) pool: Rc<RefCell<Pool>>,
-    pub(super) debts: Rc<RefCell<Debts>>,
 }
 
 impl Courier {
@@ -101,6 +82,7 @@ impl Courier {
     pub(super) fn expire(&self, now: Instant) {
         self.pool.borrow_mut().expire(now);
         self.count_idle();
+        self.shared.moves.debts().tidy(&self.shared);
     }
 
     fn count_idle(&self) {
@@ -184,8 +166,19 @@ impl Trip<'_> {
     fn settle(&mut self, window: &mut Vec<Parcel>) {
         let is_known = |parcel: &mut Parcel| !matches!(parcel.fate, Fate::Unsent | Fate::Sent | Fate::Owed);
         let known: Vec<Parcel> = window.extract_if(.., is_known).collect();
-        let local = &mut self.courier.local.borrow_mut();
-        self.position = self.position.max(finish(local, self.order.db, known, self.order.copies));
+        let fates: Vec<(There, bool)> = match self.order.copies {
+            true => Vec::new(),
+            false => known.iter().map(|one| (self.there(&one.key), one.fate == Fate::Moved)).collect(),
+        };
+        let position = finish(&mut self.courier.local.borrow_mut(), self.order.db, known, self.order.copies);
+        self.position = self.position.max(position);
+        let mut debts = self.courier.shared.moves.debts();
+        for (there, has_moved) in fates {
+            match has_moved {
+                true => debts.paid(&there, position),
+                false => debts.refused(&there),
+            }
+        }
     }
 
     /// Sends a window and ends the way of all its keys. `Err` if nothing more can be sent.
@@ -255,6 +248,7 @@ impl Trip<'_> {
 
     async fn exchange(&mut self, peer: &mut Peer, window: &mut Vec<Parcel>) -> Result<(), PeerError> {
         peer.select(self.order.target_db).await?;
+        self.note_sending(window)?;
         self.write_all(peer, window).await?;
         let mut at = 0;
         while at < window.len() {
@@ -283,12 +277,31 @@ impl Trip<'_> {
     }
 
     fn there(&self, key: &[u8]) -> There {
-        (self.order.host.clone(), self.order.port, self.order.target_db, key.to_vec())
+        let Order { host, port, target_db, .. } = self.order;
+        There { host: host.clone(), port: *port, target_db: *target_db, key: key.to_vec() }
+    }
+
+    /// Notes what is about to be sent, so that it is known after a crash.
+    fn note_sending(&self, window: &[Parcel]) -> Result<(), PeerError> {
+        if self.order.copies {
+            return Ok(());
+        }
+        let unsent = window.iter().filter(|parcel| parcel.fate == Fate::Unsent);
+        let keys = unsent.map(|parcel| self.there(&parcel.key));
+        let shared = &self.courier.shared;
+        shared
+            .moves
+            .debts()
+            .send(shared, self.order.db, keys)
+            .map_err(|error| PeerError::Unnoted(error.to_string()))
+    }
+
+    fn owed(&self, there: &There) -> Option<String> {
+        self.courier.shared.moves.debts().digest(there).cloned()
     }
 
     fn refused(&mut self, parcel: &mut Parcel, text: String) {
-        if text.starts_with("BUSYKEY") && self.courier.debts.borrow().0.contains_key(&self.there(&parcel.key))
-        {
+        if text.starts_with("BUSYKEY") && self.owed(&self.there(&parcel.key)).is_some() {
             parcel.fate = Fate::Owed;
         } else {
             parcel.fate = Fate::Stays;
@@ -300,7 +313,7 @@ impl Trip<'_> {
     /// own, nothing is lost by replacing it.
     async fn pay(&mut self, peer: &mut Peer, parcel: &mut Parcel) -> Result<(), PeerError> {
         let there = self.there(&parcel.key);
-        let owed = self.courier.debts.borrow().0.get(&there).cloned();
+        let owed = self.owed(&there);
         let found = self.digest_there(peer, &parcel.key).await?;
         parcel.fate = Fate::Stays;
         if found.is_some() && (found == owed || found == digest(&parcel.payload).await) {
@@ -314,7 +327,6 @@ impl Trip<'_> {
             match peer.answer().await? {
                 Ok(_) => {
                     parcel.fate = Fate::Moved;
-                    self.courier.debts.borrow_mut().0.remove(&there);
                     return Ok(());
                 }
                 Err(text) => {
@@ -323,7 +335,7 @@ impl Trip<'_> {
                 }
             }
         } else {
-            self.courier.debts.borrow_mut().0.remove(&there);
+            self.courier.shared.moves.debts().forget(&there);
             self.note(PeerError::Refused(BUSY.into()).to_string());
         }
         Ok(())
@@ -453,9 +465,13 @@ impl Trip<'_> {
             };
             if parcel.fate == Fate::Unknown {
                 unknown.push(String::from_utf8_lossy(&parcel.key).into_owned());
-                if let Some(digest) = digest(&parcel.payload).await {
-                    self.courier.debts.borrow_mut().add(self.there(&parcel.key), digest);
-                }
+            }
+            // Who does not have it yet may still execute what it had read.
+            if matches!(parcel.fate, Fate::Unknown | Fate::Unsent)
+                && !self.order.copies
+                && let Some(digest) = digest(&parcel.payload).await
+            {
+                self.courier.shared.moves.debts().doubt(&self.there(&parcel.key), digest);
             }
         }
         if let Some(peer) = &mut peer {

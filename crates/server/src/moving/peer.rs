@@ -64,6 +64,9 @@ pub(super) enum PeerError {
     /// An error that the target answered with.
     #[error("ERR Target instance replied with error: {0}")]
     Refused(String),
+    /// This node cannot note which keys it sends, so that a crash would leave them on both sides. The environment's fault.
+    #[error("IOERR cannot note which keys are sent: {0}")]
+    Unnoted(String),
 }
 
 impl PeerError {

@@ -3,7 +3,7 @@
 //! Owns: the runtime, the orders that are under way, and ending with the server. Does **not** own what an order does (see
 //! [`super::courier`]).
 
-use super::courier::{Courier, Debts};
+use super::courier::Courier;
 use super::pool::Pool;
 use super::{Errand, HEAVY_THREADS};
 use crate::execute::Local;
@@ -42,7 +42,6 @@ pub(crate) fn run(shared: &Arc<Shared>, seed: u64) -> io::Result<()> {
         shared: Arc::clone(shared),
         local: Rc::new(RefCell::new(Local::new(worker, Arc::clone(shared), seed))),
         pool: Rc::new(RefCell::new(Pool::default())),
-        debts: Rc::new(RefCell::new(Debts::default())),
     };
     shared.moves.is_running.store(true, Ordering::Release);
     LocalSet::new().block_on(&runtime, async {

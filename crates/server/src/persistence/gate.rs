@@ -148,14 +148,20 @@ impl Gate {
         self.durable.load(Ordering::Acquire) < position && self.is_strict()
     }
 
+    /// Whether replies wait for what they tell to be durable.
     #[inline]
-    fn is_strict(&self) -> bool {
+    pub(crate) fn is_strict(&self) -> bool {
         let is_on = |flag: &AtomicBool| flag.load(Ordering::Acquire);
-        is_on(&self.is_promising) && (is_on(&self.is_always) || is_on(&self.is_last))
+        self.is_promising() && (is_on(&self.is_always) || is_on(&self.is_last))
+    }
+
+    /// Whether there is a log that holds everything.
+    #[inline]
+    pub(crate) fn is_promising(&self) -> bool {
+        self.is_promising.load(Ordering::Acquire)
     }
 
     /// Up to which position everything is durable.
-    #[cfg(test)]
     pub(crate) fn durable(&self) -> u64 {
         self.durable.load(Ordering::Acquire)
     }

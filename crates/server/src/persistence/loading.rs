@@ -298,6 +298,7 @@ pub(crate) fn run_at_start<T>(
     if loaded.is_none() {
         shared.stop(Stop::Gracefully);
     } else {
+        shared.moves.recall(shared);
         shared.persistence.gate.set_loading(false);
     }
     shared.persistence.loading.end(outcome);

@@ -53,6 +53,9 @@ const RETRY_AFTER: Duration = Duration::from_millis(500);
 /// How long nothing is killed, at least and at most, milliseconds.
 const PEACE_MS: (u64, u64) = (200, 2000);
 
+/// How much longer moves go on until each way was gone once, as on a busy machine with kills. Nothing is killed meanwhile.
+const GRACE: Duration = Duration::from_secs(60);
+
 /// How long a killed node stays away, at most, milliseconds.
 const AWAY_MS_MAX: u64 = 500;
 
@@ -211,6 +214,12 @@ impl Drill {
             || self.is_interrupted.load(Ordering::Relaxed)
     }
 
+    /// Whether the time is over for moves as well: a drill that has not moved slots in each of so many ways says too little.
+    fn is_enough(&self, turns: usize, ways: usize) -> bool {
+        let is_hopeless = self.account.elapsed().as_secs_f64() >= self.args.seconds + GRACE.as_secs_f64();
+        self.is_late() && (turns >= ways || is_hopeless || self.is_interrupted.load(Ordering::Relaxed))
+    }
+
     /// Moves slots round and round until the time is over.
     fn move_about(&self) -> Result<()> {
         let outcome = self.rounds();
@@ -230,7 +239,7 @@ impl Drill {
         let mut random = Prng::new(self.args.seed.wrapping_add(1));
         let mut turn = 0;
         let mut idle_from = Duration::ZERO;
-        while !self.is_late() {
+        while !self.is_enough(turn, flags.len()) {
             let to = turn % count;
             let flag = flags[turn % flags.len()];
             let ranges = window(turn, self.args.slots, &mut random);
@@ -307,7 +316,7 @@ impl Drill {
         loop {
             let until = Instant::now() + Duration::from_millis(pause(&mut random));
             while Instant::now() < until {
-                if self.is_over.load(Ordering::Relaxed) {
+                if self.is_over.load(Ordering::Relaxed) || self.is_late() {
                     return Ok(());
                 }
                 std::thread::sleep(Duration::from_millis(5));
