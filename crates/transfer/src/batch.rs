@@ -12,6 +12,7 @@ use std::time::{Duration, Instant as Clock};
 
 use towline_transfer_proto::{BatchId, Buffers, Class, Failure, Opcode, Outcome, Repeat};
 
+use crate::kick::Kick;
 use crate::peer::Peer;
 use crate::regions::Registered;
 use crate::segment::RemoteRegion;
@@ -165,8 +166,9 @@ impl Batch {
         self.ledger.lock().is_done
     }
 
-    /// Waits until the batch is done.
+    /// Waits until the batch is done. Meanwhile the thread reads what the peer sends, if nobody else has to.
     pub fn wait(&self) -> BatchResult {
+        self.drive(None);
         let mut state = self.ledger.lock();
         while !state.is_done {
             state = self.ledger.done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -177,6 +179,7 @@ impl Batch {
     /// Waits until the batch is done, or until so much time is over: then `None`, and the batch goes on.
     pub fn wait_for(&self, timeout: Duration) -> Option<BatchResult> {
         let until = Clock::now() + timeout;
+        self.drive(Some(until));
         let mut state = self.ledger.lock();
         while !state.is_done {
             let left = until.saturating_duration_since(Clock::now());
@@ -186,6 +189,14 @@ impl Batch {
             state = self.ledger.done.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         Some(state.result())
+    }
+
+    fn drive(&self, until: Option<Clock>) {
+        let Some(kick) = Kick::own() else { return };
+        let lane = self.peer.upgrade().and_then(|peer| peer.lane_to_drive());
+        if let Some(lane) = lane.filter(|_| self.ledger.kick_at_end(&kick)) {
+            lane.drive(&kick, until, &|| self.ledger.lock().is_done);
+        }
     }
 
     /// Gives up what has not ended. It has its status at once; the batch is done when the memory is drained, after about a second
@@ -225,6 +236,8 @@ pub(crate) struct LedgerState {
     lent: Vec<bool>,
     is_done: bool,
     waker: Option<Waker>,
+    /// Threads that wait for a socket as well. Each waits for one batch, so there are as many as threads.
+    kicks: Vec<Arc<Kick>>,
 }
 
 impl LedgerState {
@@ -240,6 +253,7 @@ impl Ledger {
             lent: vec![true; tasks],
             is_done: false,
             waker: None,
+            kicks: Vec::new(),
         };
         Self { state: Mutex::new(state), done: Condvar::new() }
     }
@@ -263,12 +277,24 @@ impl Ledger {
         self.lock().lent[index as usize] = false;
     }
 
+    /// The thread is kicked when the batch is done. False if it is.
+    fn kick_at_end(&self, kick: &Arc<Kick>) -> bool {
+        let mut state = self.lock();
+        if !state.is_done {
+            state.kicks.retain(|known| !Arc::ptr_eq(known, kick));
+            state.kicks.push(kick.clone());
+        }
+        !state.is_done
+    }
+
     pub(crate) fn finish(&self) {
         let mut state = self.lock();
         state.is_done = true;
         let waker = state.waker.take();
+        let kicks = std::mem::take(&mut state.kicks);
         drop(state);
         self.done.notify_all();
+        kicks.iter().for_each(|kick| kick.kick());
         if let Some(waker) = waker {
             waker.wake();
         }

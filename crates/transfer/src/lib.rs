@@ -36,6 +36,7 @@ mod config;
 mod control;
 mod engine;
 mod error;
+mod kick;
 mod memory;
 mod metrics;
 mod peer;
@@ -52,6 +53,7 @@ pub mod transport;
 
 pub use batch::{Batch, BatchResult, Request, Status};
 pub use config::{EngineConfig, Trust};
+pub use control::{Fleet, FleetReport};
 pub use engine::{Engine, Notification, Opening};
 pub use error::{NotifyError, OpenError, StartError, SubmitError};
 pub use memory::{MemoryRegion, OutOfRegion};

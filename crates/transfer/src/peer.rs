@@ -27,7 +27,7 @@ use crate::error::{NotifyError, OpenError, SubmitError};
 use crate::promise::Promise;
 use crate::segment::Description;
 use crate::shared::{Command, Shared};
-use crate::tcp::TcpRail;
+use crate::tcp::{Lane, TcpRail};
 use crate::transport::{Ended, Listener, Rail, Work};
 
 /// Slices that one turn puts on the wire at most, so that the lock is held for microseconds.
@@ -304,6 +304,11 @@ impl Peer {
         let mut state = self.lock();
         state.transfers.link_down(self.node, link);
         state.link.take_if(|own| own.id == link)
+    }
+
+    /// What a thread that waits for this peer may read in the meantime.
+    pub(crate) fn lane_to_drive(&self) -> Option<Arc<Lane>> {
+        self.lock().link.as_ref()?.tcp.sole().cloned()
     }
 
     /// Deadlines, caps and quarantines.

@@ -32,6 +32,12 @@ pub(crate) enum Watch {
     ReadWrite,
     /// Once for each change.
     Edges,
+    /// Once for each change of what there is to read.
+    EdgesRead,
+    /// Once for each change of what room there is.
+    EdgesWrite,
+    /// Only for its end.
+    EdgesNone,
 }
 
 #[derive(Debug)]
@@ -102,5 +108,8 @@ fn flags(watch: Watch) -> EventFlags {
         Watch::Read => EventFlags::IN | EventFlags::RDHUP,
         Watch::ReadWrite => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP,
         Watch::Edges => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+        Watch::EdgesRead => EventFlags::IN | EventFlags::RDHUP | EventFlags::ET,
+        Watch::EdgesWrite => EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+        Watch::EdgesNone => EventFlags::RDHUP | EventFlags::ET,
     }
 }

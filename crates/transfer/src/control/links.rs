@@ -17,7 +17,7 @@ use crate::shared::Command;
 use crate::tcp::{Connected, TCP_RAIL, TcpRail};
 use crate::transport::{LinkEvents, Listener as _, Rail, Transport};
 
-use super::{Control, Timer};
+use super::{Control, Timer, net};
 
 /// A queue pair that is not there: its transport does not reach the peer.
 const ABSENT: u16 = u16::MAX;
@@ -232,7 +232,7 @@ impl Control {
     fn dial_lane(&self, making: &mut Making, peer: &Peer, theirs: &QueuePair) {
         if theirs.lid > 0
             && let Some(address) = peer.address()
-            && let Ok(socket) = self.connect(address)
+            && let Ok(socket) = net::connect(address, self.stall_max)
         {
             let first = self.seal.join(&theirs.gid, theirs.lid);
             making.add_lane(theirs.lid, Connected { socket, first, early: Vec::new() });
@@ -303,7 +303,7 @@ impl Control {
     }
 }
 
-fn tcp_end(lane: u16, psn: Psn, join: [u8; 16]) -> QueuePair {
+pub(super) fn tcp_end(lane: u16, psn: Psn, join: [u8; 16]) -> QueuePair {
     QueuePair { rail: TCP_RAIL, qpn: Qpn(0), psn, lid: lane, gid: join }
 }
 

@@ -7,19 +7,22 @@
 //! The thread sleeps until a socket, a timer or a [`Command`] needs it. It decides nothing: what comes in is told to the
 //! machine, and what the machine says is done (`links.rs`).
 
+mod fleet;
 mod handshake;
 mod links;
+mod net;
 mod seal;
+
+pub use fleet::{Fleet, FleetReport};
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::io;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use socket2::{Domain, Protocol, Socket, TcpKeepalive, Type};
 use towline_sansio::Instant;
 use towline_transfer_proto::{ConnId, Connections, LinkId, LinkKey, NodeId, QueuePair};
 
@@ -43,9 +46,6 @@ const ACCEPTS_MAX: usize = 64;
 
 /// When the system has no descriptor left for a connection, the listener rests so long.
 const ACCEPT_REST: Duration = Duration::from_millis(50);
-
-/// A connection that says nothing for so long is asked by the kernel whether it is there.
-const KEEPALIVE: Duration = Duration::from_secs(5);
 
 /// What the thread waits for besides sockets.
 #[derive(Debug)]
@@ -281,7 +281,7 @@ impl Control {
         let now = self.now();
         // What is refused here is closed by being dropped.
         if socket.set_nonblocking(true).is_ok()
-            && self.tune(&socket).is_ok()
+            && net::tune(&socket, self.stall_max).is_ok()
             && let Ok(conn) = self.connections.accepted(now)
         {
             self.add(conn, socket, false);
@@ -303,33 +303,11 @@ impl Control {
 
     fn dial(&mut self, conn: ConnId, node: NodeId) {
         let address = self.peers.find(node).and_then(|peer| peer.address());
-        match address.map(|address| self.connect(address)) {
+        match address.map(|address| net::connect(address, self.stall_max)) {
             Some(Ok(socket)) => self.add(conn, socket, true),
             // Nobody knows where it is, or the system has no socket: the same as nobody there.
             Some(Err(_)) | None => self.connections.closed(self.now(), conn),
         }
-    }
-
-    /// A connection on its way.
-    fn connect(&self, address: SocketAddr) -> io::Result<TcpStream> {
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
-        socket.set_nonblocking(true)?;
-        match socket.connect(&address.into()) {
-            Ok(()) => {}
-            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => {}
-            Err(error) => return Err(error),
-        }
-        let socket = TcpStream::from(socket);
-        self.tune(&socket)?;
-        Ok(socket)
-    }
-
-    fn tune(&self, socket: &TcpStream) -> io::Result<()> {
-        let socket = socket2::SockRef::from(socket);
-        socket.set_tcp_nodelay(true)?;
-        // Both ends of a connection that is dead find out: what is sent by its age, what is silent by being asked.
-        socket.set_tcp_user_timeout(Some(self.stall_max))?;
-        socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE))
     }
 
     fn on_connected(&mut self, token: u64) {

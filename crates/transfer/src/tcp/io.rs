@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -51,6 +52,11 @@ impl IoThread {
 
     pub(super) fn remove(&self, token: u64) {
         self.call(Call::Remove(token));
+    }
+
+    /// Changes what the thread is woken for. False if it does not know the lane yet.
+    pub(super) fn watch(&self, socket: &TcpStream, token: u64, watch: Watch) -> bool {
+        self.poller.change(socket, token, watch).is_ok()
     }
 
     fn call(&self, call: Call) {

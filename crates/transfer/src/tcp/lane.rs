@@ -13,17 +13,20 @@ use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Instant;
 
 use towline_transfer_proto::{LinkId, Opcode, Process, WireEnd};
 
+use crate::kick::Kick;
 use crate::peer::{Peer, PeerListener};
+use crate::poller::Watch;
 use crate::regions::Range;
 use crate::sys::{self, Pieces};
 use crate::transport::{Ended, Listener as _, Work};
 
 use super::frame::{HEADER_LEN, Header, Kind};
 use super::io::IoThread;
-use super::receive::Receiver;
+use super::receive::{Receiver, Turn};
 
 /// Answers that wait to be sent. Peers that keep to their windows never reach it.
 pub(crate) const ANSWERS_MAX: usize = 4_096;
@@ -159,6 +162,16 @@ pub(crate) struct Lane {
     /// It does not read, for it owes too many answers.
     is_paused: AtomicBool,
     has_failed: AtomicBool,
+    /// The socket was full, and is watched for room.
+    is_full: AtomicBool,
+    interest: Mutex<Interest>,
+}
+
+/// What the lane's I/O thread is woken for. The lock keeps changes in order.
+#[derive(Debug, Default)]
+struct Interest {
+    /// A waiting thread reads the lane itself.
+    is_driven: bool,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -198,6 +211,8 @@ impl Lane {
             answer_bytes: AtomicUsize::new(0),
             is_paused: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            is_full: AtomicBool::new(false),
+            interest: Mutex::default(),
         })
     }
 
@@ -285,6 +300,7 @@ impl Lane {
 
     /// There is room in the socket.
     pub(super) fn writable(&self) {
+        self.is_full.store(false, Ordering::SeqCst);
         self.is_writable.store(true, Ordering::SeqCst);
         self.flush();
     }
@@ -340,6 +356,8 @@ impl Lane {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     sender.is_blocked = true;
+                    self.is_full.store(true, Ordering::SeqCst);
+                    self.watch(&lock(&self.interest));
                     return Written::Blocked;
                 }
                 Err(_) => return Written::Broken,
@@ -365,6 +383,55 @@ impl Lane {
     pub(super) fn fail(&self) {
         if !self.has_failed.swap(true, Ordering::SeqCst) {
             PeerListener(self.peer.clone()).failed(self.link);
+        }
+    }
+
+    /// Tells the poller what the I/O thread is woken for: to read, unless somebody else does, and for room, if that was missed.
+    /// One that is not watched yet will be, for everything.
+    fn watch(&self, interest: &Interest) -> bool {
+        let watch = match (interest.is_driven, self.is_full.load(Ordering::SeqCst)) {
+            (false, false) => Watch::EdgesRead,
+            (false, true) => Watch::Edges,
+            (true, false) => Watch::EdgesNone,
+            (true, true) => Watch::EdgesWrite,
+        };
+        self.io.watch(&self.socket, self.token, watch)
+    }
+
+    /// Lets the calling thread, which waits for something, read the lane in place of its I/O thread, until `is_over` or the time has
+    /// come. That saves the way from one thread to the other. Returns at once if somebody does it already.
+    pub(crate) fn drive(&self, kick: &Kick, until: Option<Instant>, is_over: &dyn Fn() -> bool) {
+        let mut interest = lock(&self.interest);
+        if interest.is_driven {
+            return;
+        }
+        interest.is_driven = true;
+        let is_watched = self.watch(&interest);
+        drop(interest);
+        if is_watched {
+            self.drive_on(kick, until, is_over);
+        }
+        let mut interest = lock(&self.interest);
+        interest.is_driven = false;
+        // What came meanwhile is an edge for the I/O thread.
+        self.watch(&interest);
+    }
+
+    fn drive_on(&self, kick: &Kick, until: Option<Instant>, is_over: &dyn Fn() -> bool) {
+        let mut ended = Vec::new();
+        while !is_over() {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) || !kick.wait(&self.socket, left) {
+                return;
+            }
+            let turn = kick.with_staging(|staging| self.receive(staging, &mut ended));
+            if !ended.is_empty() {
+                self.completed(&ended);
+                ended.clear();
+            }
+            if matches!(turn, Turn::Paused | Turn::Over) {
+                return;
+            }
         }
     }
 

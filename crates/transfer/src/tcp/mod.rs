@@ -10,6 +10,7 @@ mod receive;
 
 pub(crate) use io::IoThreads;
 pub(crate) use lane::ANSWERS_MAX;
+pub(crate) use receive::STAGING_LEN;
 
 use std::net::TcpStream;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +22,9 @@ use crate::peer::Peer;
 use crate::transport::{Ended, Rail, Work};
 
 use frame::{Header, Kind};
-use lane::{Lane, Outgoing};
+use lane::Outgoing;
+
+pub(crate) use lane::Lane;
 
 /// The rail number of TCP.
 pub(crate) const TCP_RAIL: u16 = 0;
@@ -90,6 +93,11 @@ impl TcpRail {
 
     fn up(&self) -> impl Iterator<Item = &Arc<Lane>> {
         self.lanes.iter().filter_map(OnceLock::get)
+    }
+
+    /// The lane, if there is one only: then a thread that waits for the link may read it.
+    pub(crate) fn sole(&self) -> Option<&Arc<Lane>> {
+        if self.lanes.len() == 1 { self.lanes[0].get() } else { None }
     }
 
     /// Queues a notification. [`TcpRail::flush_control`] sends it.

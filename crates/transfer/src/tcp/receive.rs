@@ -21,7 +21,7 @@ use super::frame::{Answer, HEADER_LEN, Header, Kind};
 use super::lane::{Lane, Outgoing, sum_of};
 
 /// What one thread reads at a time for short frames.
-pub(super) const STAGING_LEN: usize = 64 * 1024;
+pub(crate) const STAGING_LEN: usize = 64 * 1024;
 
 /// Bodies with at least so much to come are read straight into their place.
 const DIRECT_MIN: usize = 4 * 1024;
