@@ -1,7 +1,8 @@
 //! The server's side of a cluster as state machines: who owns which slot, and what follows from it for a command.
 //!
 //! Owns: the metadata that consensus decides ([`Metadata`], [`Change`], [`Outcome`]), names of nodes and clusters
-//! ([`NodeId`]), whether a node runs a command ([`gate`]), what a node says about its cluster ([`views`]), how slots move as a
+//! ([`NodeId`]), whether a node runs a command ([`gate`]), and may
+//! run any ([`lease`]), what a node says about its cluster ([`views`]), how slots move as a
 //! whole ([`migration`]), and plans of who should own what ([`plan`]). Does **not** own the log that puts changes in order, sockets,
 //! keys, or how clients see a cluster (that is `towline-cluster`).
 //!
@@ -17,8 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod change;
+#[cfg(test)]
+mod cutover;
 pub mod gate;
 mod id;
+pub mod lease;
 mod metadata;
 pub mod migration;
 mod node;

@@ -139,6 +139,18 @@ impl Metadata {
         active.find(|(_, migration)| migration.has(slot)).map(|(&id, migration)| (id, migration))
     }
 
+    /// Whether a migration that was begun after `id` has brought the slot to this node, or may be bringing it. What `id` itself has left there is
+    /// not to be dropped then: it is not its own any more.
+    pub fn came_later(&self, node: NodeId, slot: Slot, id: NodeId) -> bool {
+        let number = self.migrations.get(&id).map_or(0, |migration| migration.number);
+        let is_owner = self.owner(slot) == Some(node);
+        let mut later = self.migrations.values().filter(|other| other.number > number);
+        later.any(|other| {
+            let has_come = is_owner && other.state == MigrationState::Done;
+            other.target == node && other.has(slot) && (other.is_active() || has_come)
+        })
+    }
+
     /// Makes the change, or refuses it. Called with each entry of the log, in its order, once.
     pub fn apply(&mut self, change: &Change) -> Outcome {
         match change {

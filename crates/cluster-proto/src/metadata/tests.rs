@@ -453,6 +453,31 @@ fn a_failed_node_failed_when_it_was_first_seen_to() {
 }
 
 #[test]
+fn what_came_later_is_told_from_what_an_earlier_migration_left() {
+    let mut metadata = cluster();
+    let begin = |n, source, target| Change::BeginMigration {
+        id: id(n),
+        source,
+        target,
+        slots: vec![(SLOT, SLOT)],
+        now_ms: 10,
+    };
+    let end =
+        |n| Change::EndMigration { id: id(n), end: MigrationEnd::Failed, message: String::new(), now_ms: 11 };
+    let commit = |n| Change::CommitMigration { id: id(n), now_ms: 11 };
+    done(&mut metadata, [begin(60, S, T), end(60)]);
+    assert!(!metadata.came_later(T, SLOT, id(60)));
+    done(&mut metadata, [begin(61, S, T)]);
+    assert!(metadata.came_later(T, SLOT, id(60)), "it may be coming");
+    assert!(!metadata.came_later(T, SLOT, id(61)), "that is the one itself");
+    assert!(!metadata.came_later(T, SLOT + 1, id(60)) && !metadata.came_later(B, SLOT, id(60)));
+    done(&mut metadata, [commit(61)]);
+    assert!(metadata.came_later(T, SLOT, id(60)), "it came");
+    done(&mut metadata, [begin(62, T, S), commit(62)]);
+    assert!(!metadata.came_later(T, SLOT, id(60)), "it came and went");
+}
+
+#[test]
 fn metadata_that_break_an_invariant_are_found() {
     type Break = fn(&mut Metadata);
     let breaks: [(&str, Break); 8] = [

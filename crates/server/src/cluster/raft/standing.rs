@@ -1,15 +1,15 @@
 //! How a node stands in its cluster, as it changes.
 //!
 //! Owns: putting together what Raft, the leader's word and the applied log say. Does **not** own the rule (see
-//! [`super::freshness`]) nor what a node does that may not serve.
+//! [`towline_cluster_proto::lease`]) nor what a node does that may not serve.
 
-use super::freshness::may_serve;
 use super::group::Group;
 use super::node::Inner;
 use super::types::Vote;
 use crate::cluster::log::Standing;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+use towline_cluster_proto::lease::may_serve;
 
 /// Says how this node stands. When Raft ends by itself, which it does when its disk fails, the node knows nothing any more.
 pub(super) async fn stand(node: Weak<Inner>, group: Arc<Group>) {
