@@ -15,8 +15,12 @@ type Outcome = Result<String, String>;
 /// A step's name and what runs it.
 type Step = (&'static str, fn(&Path) -> anyhow::Result<Outcome>);
 
-/// Tests of what is compiled with a feature only.
-const FEATURES: [&str; 7] = ["test", "-p", "towline-client", "--features", "tracing", "--test", "tracing"];
+/// What is compiled with a feature only: its tests, and clippy where a feature brings much.
+const FEATURES: [&[&str]; 3] = [
+    &["test", "-p", "towline-client", "--features", "tracing", "--test", "tracing"],
+    &["clippy", "-p", "towline-transfer", "--features", "rdma", "--all-targets", "--", "-D", "warnings"],
+    &["test", "-p", "towline-transfer", "--features", "rdma", "--lib"],
+];
 
 /// Every step, the cheap ones first.
 const STEPS: &[Step] = &[
@@ -32,7 +36,7 @@ const STEPS: &[Step] = &[
     ("clippy", |root| cargo(root, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"], &[])),
     ("build", |root| cargo(root, &["build", "--workspace", "--bins", "--examples"], &[])),
     ("tests", tests),
-    ("features", |root| cargo(root, &FEATURES, &[])),
+    ("features", features),
     ("doctests", |root| cargo(root, &["test", "--workspace", "--doc"], &[])),
     ("docs", |root| cargo(root, &["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])),
 ];
@@ -110,6 +114,16 @@ fn captured(root: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> an
 /// Whether cargo has the subcommand `name` installed.
 fn has_subcommand(root: &Path, name: &str) -> anyhow::Result<bool> {
     Ok(captured(root, &[name, "--version"], &[])?.is_ok())
+}
+
+/// Every command of [`FEATURES`], until one fails.
+fn features(root: &Path) -> anyhow::Result<Outcome> {
+    for arguments in FEATURES {
+        if let Err(text) = cargo(root, arguments, &[])? {
+            return Ok(Err(text));
+        }
+    }
+    Ok(Ok(String::new()))
 }
 
 /// The tests with nextest where it is installed (a process for each test, faster), else with `cargo test`.

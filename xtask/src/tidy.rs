@@ -18,6 +18,8 @@ const UNSAFE_FILES: &[&str] = &[
     "crates/store/src/thin.rs",
     "crates/transfer/src/memory.rs",
     "crates/transfer/src/sys.rs",
+    "crates/transfer/src/rdma/card.rs",
+    "crates/transfer/src/rdma/ffi.rs",
     "crates/transfer/src/shm/copy.rs",
     "crates/transfer/src/shm/map.rs",
 ];

@@ -120,7 +120,12 @@ impl Engine {
         memory: &MemoryRegion,
         access: Access,
     ) -> Result<Registered, RegisterError> {
-        self.shared.regions.register(name, memory.clone(), access)
+        let registered = self.shared.regions.register(name, memory.clone(), access)?;
+        self.transports.iter().for_each(|transport| transport.registered(&registered));
+        let keys = self.transports.iter();
+        let keys = keys.filter_map(|transport| Some((transport.rail(), transport.key(registered.base())?)));
+        registered.set_keys(keys.collect());
+        Ok(registered)
     }
 
     /// Takes a region back. Requests of peers and of ours that need it are refused from now on; a slice that is on its way

@@ -43,6 +43,8 @@ mod peer;
 mod peers;
 mod poller;
 mod promise;
+#[cfg(feature = "rdma")]
+pub mod rdma;
 mod regions;
 mod segment;
 mod shared;

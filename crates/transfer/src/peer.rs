@@ -65,6 +65,8 @@ struct State {
     batches: HashMap<BatchId, Active>,
     link: Option<ActiveLink>,
     opens: Vec<Promise<Result<Description, OpenError>>>,
+    /// The last one.
+    description: Option<Description>,
     /// The control thread looks at the deadlines then.
     armed: Instant,
     /// Segments that are open.
@@ -123,6 +125,7 @@ impl Peer {
             batches: HashMap::new(),
             link: None,
             opens: Vec::new(),
+            description: None,
             armed: Instant::FAR,
             segments: 0,
             is_wanting: false,
@@ -227,7 +230,13 @@ impl Peer {
 
     /// The peer told what it has.
     pub(crate) fn described(&self, description: &Description) {
-        let opens = std::mem::take(&mut self.lock().opens);
+        let mut state = self.lock();
+        if let Some(link) = &state.link {
+            link.rail.learned(&description.keys());
+        }
+        state.description = Some(description.clone());
+        let opens = std::mem::take(&mut state.opens);
+        drop(state);
         opens.iter().for_each(|open| open.keep(Ok(description.clone())));
     }
 
@@ -290,6 +299,12 @@ impl Peer {
         }
         if !state.opens.is_empty() {
             link.tcp.ask_description();
+        }
+        if let Some(description) =
+            state.description.take_if(|description| description.process() == link.process)
+        {
+            link.rail.learned(&description.keys());
+            state.description = Some(description);
         }
         state.transfers.link_up(self.node, link.id);
         state.outbox.link_up(life);

@@ -9,7 +9,7 @@
 //!
 //! Readers take no lock: they look at a published table.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
 
@@ -57,9 +57,16 @@ pub(crate) struct Entry {
     pub(crate) base: u64,
     pub(crate) access: Access,
     pub(crate) memory: MemoryRegion,
+    /// By transport, once they know it.
+    pub(crate) keys: OnceLock<Vec<(u16, u32)>>,
 }
 
 impl Registered {
+    pub(crate) fn set_keys(&self, keys: Vec<(u16, u32)>) {
+        let is_first = self.entry.keys.set(keys).is_ok();
+        debug_assert!(is_first, "invariant: a region is registered once");
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.entry.name
@@ -153,7 +160,7 @@ impl Regions {
         let room = (memory.len() as u64).div_ceil(GAP).saturating_add(1).saturating_mul(GAP);
         let after = base.checked_add(room).filter(|after| *after < ADDRESS_MAX);
         *next = after.ok_or(RegisterError::Full { regions: table.len() })?;
-        let entry = Arc::new(Entry { name: name.to_owned(), base, access, memory });
+        let entry = Arc::new(Entry { name: name.to_owned(), base, access, memory, keys: OnceLock::new() });
         // Bases grow, so the table stays sorted.
         let longer = table.iter().cloned().chain([entry.clone()]).collect();
         self.table.store(Arc::new(longer));

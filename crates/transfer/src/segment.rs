@@ -13,6 +13,7 @@ use crate::batch::{Batch, Request};
 use crate::error::{NotifyError, SubmitError};
 use crate::peer::{Peer, Submission};
 use crate::regions::{Access, Entry, NAME_BYTES_MAX, RemoteAccess};
+use crate::transport::RegionKey;
 
 /// A notification has at most so many bytes: it says that data are there, it is not the data.
 pub const NOTIFICATION_BYTES_MAX: usize = 64 * 1024;
@@ -33,6 +34,8 @@ struct Place {
     base: u64,
     len: u64,
     access: Access,
+    /// By transport.
+    keys: Vec<(u16, u32)>,
 }
 
 impl RemoteRegion {
@@ -73,8 +76,32 @@ impl Description {
             bytes.extend_from_slice(&entry.base.to_be_bytes());
             bytes.extend_from_slice(&(entry.memory.len() as u64).to_be_bytes());
             bytes.push(u8::from(entry.access == Access::ReadWrite));
+            let keys = entry.keys.get().map_or(&[][..], Vec::as_slice);
+            bytes.push(u8::try_from(keys.len()).expect("invariant: transports are few"));
+            for (rail, key) in keys {
+                bytes.extend_from_slice(&rail.to_be_bytes());
+                bytes.extend_from_slice(&key.to_be_bytes());
+            }
         }
         bytes
+    }
+
+    /// Whose it is, in which life.
+    pub(crate) fn process(&self) -> Process {
+        self.process
+    }
+
+    /// The keys of all regions.
+    pub(crate) fn keys(&self) -> Vec<RegionKey> {
+        let of = |place: &Place| {
+            let (base, len) = (place.base, place.len);
+            place
+                .keys
+                .iter()
+                .map(move |(rail, key)| RegionKey { rail: *rail, base, len, key: *key })
+                .collect::<Vec<_>>()
+        };
+        self.regions.iter().flat_map(|region| of(&region.place)).collect()
     }
 
     /// What a peer said. `None` if that is no description.
@@ -87,6 +114,14 @@ impl Description {
             let (base, tail) = tail.split_first_chunk::<8>()?;
             let (len, tail) = tail.split_first_chunk::<8>()?;
             let (access, tail) = tail.split_first()?;
+            let (count, mut tail) = tail.split_first()?;
+            let mut keys = Vec::new();
+            for _ in 0..*count {
+                let (rail, after) = tail.split_first_chunk::<2>()?;
+                let (key, after) = after.split_first_chunk::<4>()?;
+                keys.push((u16::from_be_bytes(*rail), u32::from_be_bytes(*key)));
+                tail = after;
+            }
             rest = tail;
             let access = match access {
                 0 => Access::Read,
@@ -96,7 +131,7 @@ impl Description {
             let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty())?.to_owned();
             let (base, len) = (u64::from_be_bytes(*base), u64::from_be_bytes(*len));
             base.checked_add(len)?;
-            let place = Place { name, process, base, len, access };
+            let place = Place { name, process, base, len, access, keys };
             regions.push(RemoteRegion { place: Arc::new(place) });
         }
         rest.is_empty().then_some(Self { process, regions })
@@ -255,6 +290,7 @@ mod tests {
         regions.register("secret", memory(), Access::Local).unwrap();
         let kv = regions.register("kv", memory(), Access::ReadWrite).unwrap();
         regions.register("model", memory(), Access::Read).unwrap();
+        kv.set_keys(vec![(2, 77), (3, u32::MAX)]);
         let bytes = Description::encode(&regions.entries());
         let description = Description::parse(process(), &bytes).unwrap();
         let names: Vec<_> =
@@ -262,12 +298,15 @@ mod tests {
         assert_eq!(names, [("kv", Access::ReadWrite), ("model", Access::Read)]);
         let first = &description.regions[0].place;
         assert_eq!((first.base, first.len), (kv.base(), 4096));
+        let key = |rail, key| RegionKey { rail, base: kv.base(), len: 4096, key };
+        assert_eq!(description.keys(), [key(2, 77), key(3, u32::MAX)]);
     }
 
     #[test]
     fn what_is_no_description_is_refused_at_every_length() {
         let regions = Regions::new(5, 8);
-        regions.register("kv", MemoryRegion::allocate(1).unwrap(), Access::Read).unwrap();
+        let kv = regions.register("kv", MemoryRegion::allocate(1).unwrap(), Access::Read).unwrap();
+        kv.set_keys(vec![(2, 77)]);
         let bytes = Description::encode(&regions.entries());
         for length in 0..bytes.len() {
             assert!(Description::parse(process(), &bytes[..length]).is_none(), "{length}");

@@ -36,7 +36,7 @@ use std::sync::Arc;
 use towline_sansio::Instant;
 use towline_transfer_proto::{LinkId, NoQueuePairs, Opcode, Psn, QueuePair, SliceId, WireEnd};
 
-use crate::regions::{Range, Regions};
+use crate::regions::{Range, Regions, Registered};
 
 /// One slice to move.
 #[derive(Debug)]
@@ -93,6 +93,17 @@ pub trait Transport: Debug + Send + Sync {
     /// The link came to nothing before it was activated. Also called for links that this transport never heard of.
     fn abandon(&self, link: LinkId);
 
+    /// A region was registered. By default, nothing is done: right for transports that look every slice up.
+    fn registered(&self, region: &Registered) {
+        let _ = region;
+    }
+
+    /// What peers need to know of a region besides its address; they hear of it with the description of the segment.
+    fn key(&self, base: u64) -> Option<u32> {
+        let _ = base;
+        None
+    }
+
     /// A region was taken back: when this returns, peers do not touch it by this transport. By default, nothing is done: right for
     /// transports that look every slice up.
     fn deregistered(&self, base: u64) {
@@ -103,8 +114,26 @@ pub trait Transport: Debug + Send + Sync {
     fn shut_down(&self);
 }
 
+/// What a peer said of one of its regions for one transport: [`Transport::key`] there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegionKey {
+    /// The transport's [`Transport::rail`].
+    pub rail: u16,
+    /// The region's first address.
+    pub base: u64,
+    /// Its bytes.
+    pub len: u64,
+    /// Its key.
+    pub key: u32,
+}
+
 /// Our active end of one link.
 pub trait Rail: Debug + Send + Sync {
+    /// The peer described its segment; these keys take the place of earlier ones. Of all transports.
+    fn learned(&self, keys: &[RegionKey]) {
+        let _ = keys;
+    }
+
     /// Puts slices on the wire, in any order. Those that are over when this returns are in `ended`.
     fn post(&self, works: Vec<Work>, ended: &mut Vec<Ended>);
 

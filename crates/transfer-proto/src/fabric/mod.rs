@@ -242,6 +242,11 @@ impl Fabric {
         self.cards.get(card.0 as usize)?.regions.get(&key).map(|region| region.bytes.as_slice())
     }
 
+    /// The bytes of a region, for the process that has it: it needs nobody's leave.
+    pub fn memory_mut(&mut self, card: CardId, key: RemoteKey) -> Option<&mut [u8]> {
+        self.cards.get_mut(card.0 as usize)?.regions.get_mut(&key).map(|region| region.bytes.as_mut_slice())
+    }
+
     /// A queue pair that will begin to send at `psn`. What to tell the peer, for `rail`.
     pub fn create(&mut self, card: CardId, rail: u16, psn: Psn) -> QueuePair {
         let reused = if self.config.reuses_numbers { self.card(card).free_numbers.pop() } else { None };
