@@ -314,11 +314,15 @@ impl Peer {
         self.turn(state);
     }
 
-    /// The link is over. Its slices come back after this.
-    pub(crate) fn link_down(&self, link: LinkId) -> Option<ActiveLink> {
+    /// The link is over. Its slices come back after this. Who asked for something while it was about to end, and found it still
+    /// there, needs another one.
+    pub(crate) fn link_down(self: &Arc<Self>, link: LinkId) {
         let mut state = self.lock();
         state.transfers.link_down(self.node, link);
-        state.link.take_if(|own| own.id == link)
+        let was_own = state.link.take_if(|own| own.id == link).is_some();
+        if was_own && (!state.opens.is_empty() || !state.is_idle()) {
+            self.want(&mut state);
+        }
     }
 
     /// What a thread that waits for this peer may read in the meantime.

@@ -93,3 +93,18 @@ fn configurations_that_cannot_be_are_refused() {
     let nobody = engine.open("127.0.0.1:1").wait_for(Duration::from_millis(50)).unwrap_err();
     assert!(matches!(nobody, OpenError::TimedOut { .. }));
 }
+
+/// The last segment goes while somebody opens another one: whichever comes first, there is a link for who asked.
+#[test]
+fn who_opens_a_segment_while_the_last_one_goes_gets_it() {
+    let pair = Pair::new(4096, |_| {});
+    let Pair { here, there, segment, .. } = pair;
+    let mut last = segment;
+    for round in 0..2000 {
+        // The link is told to end, and every few rounds it has the time to begin with that.
+        drop(last);
+        (0..round % 64).for_each(|_| std::thread::yield_now());
+        last = here.open(there.name()).wait_for(PATIENCE).unwrap();
+    }
+    assert!(last.region("kv").is_some());
+}
