@@ -114,3 +114,5 @@ mod snapshots;
 mod soak;
 #[cfg(test)]
 mod sync;
+#[cfg(test)]
+mod transfer;

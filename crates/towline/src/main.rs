@@ -11,6 +11,7 @@ mod faults;
 mod log;
 mod server_cmd;
 mod tls;
+mod transfer;
 mod up;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Job {
     Faults(Box<faults::FaultsArgs>),
     /// Run a server.
     Server(server_cmd::ServerArgs),
+    /// Move bytes between the memories of two processes: serve, measure, copy.
+    Transfer(Box<transfer::TransferArgs>),
     /// Run a cluster in this process, for development.
     Up(up::UpArgs),
     /// Send commands to a Redis-compatible server, one by one or interactively.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Job::Drill(arguments) => drill::run(*arguments),
         Job::Faults(arguments) => faults::run(*arguments),
         Job::Server(arguments) => server_cmd::run(&arguments),
+        Job::Transfer(arguments) => transfer::run(&arguments),
         Job::Up(arguments) => up::run(&arguments),
         Job::Cli(arguments) => cli::run(*arguments),
     }

@@ -30,6 +30,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 
+pub(crate) use cpu::{own_ns as own_cpu_ns, process_ns as process_cpu_ns};
 pub(crate) use fleet::{Timer, raise_file_limit};
 pub(crate) use options::BenchArgs;
 pub(crate) use schedule::{Lane, LaneWalk, Schedule};

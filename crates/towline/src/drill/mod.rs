@@ -10,6 +10,7 @@
 //! conformance ─> the statements of the wire contract, on any server or client
 //! storm ─> fleets that connect all at once, in virtual time
 //! crash ─> a server's process that is killed, and what it has kept
+//! transfer ─> transfers between two processes, one of which is killed
 //! reshard ─> a cluster whose slots move, and what becomes of its keys
 //! ```
 //!
@@ -38,6 +39,7 @@ mod stage;
 mod steps;
 mod storm;
 mod timeline;
+mod transfer;
 
 use std::process::ExitCode;
 
@@ -87,6 +89,11 @@ pub(crate) fn run(arguments: DrillArgs) -> ExitCode {
                 Ok(false) => ExitCode::from(EXIT_FAILURE),
                 Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
             },
+        },
+        DrillJob::Transfer(args) => match transfer::execute(&args) {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::from(EXIT_FAILURE),
+            Err(error) => complain(&format!("{error:#}"), EXIT_FAILURE),
         },
         DrillJob::Crash(args) => match args.check() {
             Err(error) => complain(&error, EXIT_USAGE),

@@ -15,6 +15,7 @@ use super::ledger::Mix;
 use super::reshard::ReshardArgs;
 use super::script::Script;
 use super::storm::StormArgs;
+use super::transfer::TransferDrillArgs;
 
 /// Seconds of a run with one script.
 const SECONDS_DEFAULT: f64 = 9.0;
@@ -51,6 +52,9 @@ pub(super) enum DrillJob {
     /// Move slots of a cluster back and forth under load, and account for every command and key; exit code 1 if one is lost, ran
     /// twice, is where no client finds it, failed, or has another deadline.
     Reshard(Box<ReshardArgs>),
+    /// Move random bytes into another process's memory and back, while that is killed and connections are cut, and account for every
+    /// byte and notification; exit code 1 if one is torn, misplaced, lost or comes twice.
+    Transfer(Box<TransferDrillArgs>),
 }
 
 /// Options of `towline drill handoff`.

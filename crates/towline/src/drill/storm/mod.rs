@@ -5,10 +5,12 @@
 //! ```
 //!
 //! Owns the command, the forms of its figures and its exit code. Does not own the fleets: `towline-transfer-proto` has them,
-//! in virtual time and from a seed, so that this command needs no network and gives the same figures on every machine.
+//! in virtual time and from a seed, so that this command needs no network and gives the same figures on every machine. With
+//! `--real` they are of `towline-transfer`, on sockets (`real.rs`).
 
 mod options;
 mod plot;
+mod real;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -33,6 +35,9 @@ const LAW_PERMITS: [u32; 6] = [1, 2, 4, 8, 16, 64];
 /// # Errors
 /// The report or the drawing cannot be written.
 pub(super) fn execute(args: &StormArgs, plan: &Plan) -> Result<bool> {
+    if args.is_real {
+        return real::execute(args);
+    }
     let mut out = std::io::stdout().lock();
     let mut rows = Vec::new();
     let mut checks = Vec::new();

@@ -30,10 +30,17 @@ pub(in super::super) struct StormArgs {
     parts: Vec<Part>,
     /// Another number of nodes for every scenario.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    nodes: Option<u32>,
+    pub(super) nodes: Option<u32>,
     /// Another number of endpoints of each node; at most 128, which is as many lanes as a pair of processes has.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
-    endpoints: Option<u32>,
+    pub(super) endpoints: Option<u32>,
+    /// Real handshakes over loopback with one real engine, in real time, instead of the simulation. By default 16 nodes with 64 links.
+    #[arg(long = "real", conflicts_with_all = ["scenarios", "policies", "parts", "svg"])]
+    pub(super) is_real: bool,
+    /// With --real: what the engine takes to serve one handshake, in microseconds. It serves four at a time.
+    #[arg(long, value_name = "US", default_value_t = 1_000, requires = "is_real",
+        value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    pub(super) service_us: u64,
     /// What every draw follows from.
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
+use towline_transfer::FleetReport;
 use towline_transfer_proto::storm::{Check, Policy, Report};
 
 /// One scenario with one policy. Field names are those of the JSON form.
@@ -83,6 +84,44 @@ impl Row {
             trace_hash: format!("{:016x}", report.trace_hash),
             title,
             is_ours: matches!(policy, Policy::Ours { .. }),
+        }
+    }
+
+    /// Real handshakes.
+    pub(super) fn real(total: usize, seed: u64, report: &FleetReport) -> Self {
+        let connected = report.setups.len();
+        let of = |percent: f64, all: usize| {
+            let rank = (percent / 100.0 * all as f64).ceil() as usize;
+            report.setups.get(rank.clamp(1, all.max(1)) - 1).map(|setup| seconds(*setup))
+        };
+        let percent = 100.0 * connected as f64 / total.max(1) as f64;
+        let setup = |percent| of(percent, connected).filter(|_| connected > 0);
+        Self {
+            scenario: "real".to_owned(),
+            policy: "ours",
+            connected_pct: round(percent, 100.0),
+            stuck_pct: round(100.0 - percent, 100.0),
+            dead_pct: 0.0,
+            p50_s: setup(50.0),
+            p90_s: setup(90.0),
+            p99_s: setup(99.0),
+            max_s: setup(100.0),
+            rpcs_per_connection: (connected > 0)
+                .then(|| round(report.hellos as f64 / connected as f64, 100.0)),
+            endpoints: total,
+            rpcs: report.hellos,
+            rpc_max_s: seconds(report.answer_max),
+            wasted: report.failed,
+            queue_pair_errors: report.lost,
+            ghost_acks: 0,
+            idle_wakeups: 0,
+            goodput_50_s: of(50.0, total),
+            goodput_90_s: of(90.0, total),
+            goodput_99_s: of(99.0, total),
+            seed,
+            trace_hash: "-".to_owned(),
+            title: "real handshakes on loopback with one engine",
+            is_ours: true,
         }
     }
 
