@@ -8,7 +8,6 @@
 //!    ^                                                                    |                                   |
 //!    +---------------- reply, once this node's workers see it ------------+     workers: one look per command +
 //! ```
-#![allow(dead_code, reason = "the parts are joined one after the other")]
 
 pub(crate) mod errands;
 pub(crate) mod follower;
@@ -16,6 +15,7 @@ pub(crate) mod gate;
 pub(crate) mod identity;
 pub(crate) mod import;
 pub(crate) mod links;
+#[cfg(test)]
 pub(crate) mod local_log;
 pub(crate) mod log;
 pub(crate) mod migrations;
@@ -29,10 +29,11 @@ use follower::Follower;
 use log::{MetadataLog, Standing};
 use migrations::Migrations;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use table::Table;
+use table::{PARKED, Table};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use towline_cluster_proto::gate::{NodeState, SlotState};
-use towline_cluster_proto::{Metadata, NodeId, Role};
+use towline_cluster_proto::{Metadata, Migration, NodeId, Ranges, Role};
+use towline_store::store::Store;
 
 use crate::blocking::Waiter;
 use crate::config::ClusterConfig;
@@ -62,6 +63,11 @@ impl Known {
     /// The slot, as this node has it.
     pub(crate) fn slot(&self, slot: Slot, is_parked: bool) -> SlotState {
         SlotState::of(&self.metadata, self.me, slot, is_parked)
+    }
+
+    /// Whether an earlier process of this node may have proposed that the migration hands its slots over.
+    fn is_interrupted(&self, migrations: &Migrations, id: NodeId, migration: &Migration) -> bool {
+        migration.is_active() && migration.source == self.me && migrations.is_interrupted(id)
     }
 
     /// The node, as the gate needs it.
@@ -142,8 +148,32 @@ impl Cluster {
         let _ = self.errands.send(Request { errand, waiter });
     }
 
+    /// From now on nothing on these slots runs here.
+    pub(crate) fn park(&self, store: &Store, slots: &Ranges) {
+        for slot in each(slots) {
+            store.with_locked(slot, |_| self.table.set(slot, PARKED, true));
+        }
+    }
+
+    /// Slots that were parked go on, but for those that another migration takes away of which nobody knows what was proposed. What is known has
+    /// to be up to date.
+    pub(crate) fn unpark(&self, store: &Store, slots: &Ranges) {
+        let known = self.known();
+        for slot in each(slots) {
+            let taken = known.metadata.migration_of(slot);
+            if !taken.is_some_and(|(id, migration)| known.is_interrupted(&self.migrations, id, migration)) {
+                store.with_locked(slot, |_| self.table.set(slot, PARKED, false));
+            }
+        }
+    }
+
     /// The errands, once.
     fn receiver(&self) -> Option<UnboundedReceiver<Request>> {
         self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+}
+
+/// The slots of ranges.
+pub(crate) fn each(slots: &Ranges) -> impl Iterator<Item = Slot> + Clone + use<> {
+    slots.clone().into_iter().flat_map(|(first, last)| first..=last)
 }

@@ -5,6 +5,7 @@
 use super::log::{MetadataLog, Peer, ProposeError};
 use crate::blocking::Waiter;
 use crate::command::CommandError;
+use crate::failpoint;
 use crate::shared::Shared;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -26,20 +27,34 @@ pub(crate) enum Errand {
     Reset(NodeId),
 }
 
+impl Errand {
+    /// The failpoints before its changes are proposed.
+    fn ask(&self) {
+        let ask = |change| failpoint::change("ask", change);
+        match self {
+            Self::Change(change) => ask(change),
+            Self::Transaction(parts) => parts.iter().flatten().for_each(ask),
+            Self::All(changes) => changes.iter().for_each(ask),
+            Self::Meet(_) | Self::Reset(_) => {}
+        }
+    }
+}
+
 /// An errand, and who waits for it.
 #[derive(Debug)]
 pub(crate) struct Request {
-    pub(super) errand: Errand,
-    pub(super) waiter: Option<Arc<Waiter>>,
+    pub(crate) errand: Errand,
+    pub(crate) waiter: Option<Arc<Waiter>>,
 }
 
 /// Does an errand, lets this node's workers see what came of it, and answers.
-pub(super) async fn run(shared: Arc<Shared>, log: Arc<dyn MetadataLog>, request: Request) {
+pub(crate) async fn run(shared: Arc<Shared>, log: Arc<dyn MetadataLog>, request: Request) {
     let Request { errand, waiter } = request;
+    errand.ask();
     let reply = match errand {
         Errand::Change(change) => Reply::One(log.propose(change).await),
         Errand::Transaction(parts) => transaction(&*log, parts).await,
-        Errand::All(changes) => Reply::One(log.propose(Change::Many(changes)).await.map(first_refusal)),
+        Errand::All(changes) => Reply::One(all(&shared, &*log, changes).await),
         Errand::Reset(node) => Reply::One(log.reset(node).await.map(|()| Outcome::Done)),
         Errand::Meet(peer) => {
             if let Err(error) = log.meet(peer.clone()).await {
@@ -51,11 +66,29 @@ pub(super) async fn run(shared: Arc<Shared>, log: Arc<dyn MetadataLog>, request:
     if let Some(cluster) = shared.cluster.as_deref() {
         cluster.catch_up(&shared);
     }
+    failpoint::pass("answer");
     if let Some(waiter) = waiter {
         let mut out = Writer::new(waiter.proto());
         reply.write(&shared, &mut out);
         // Somebody who stopped waiting does not want to know.
         let _ = waiter.end_with(Bytes::from(out.take().0));
+    }
+}
+
+async fn all(shared: &Shared, log: &dyn MetadataLog, changes: Vec<Change>) -> Result<Outcome, ProposeError> {
+    let begun: Vec<NodeId> = changes.iter().filter_map(begins).collect();
+    let outcome = log.propose(Change::Many(changes)).await.map(first_refusal);
+    if let Some(cluster) = shared.cluster.as_deref() {
+        cluster.migrations.forget_unmade(begun.into_iter(), &log.metadata().borrow());
+    }
+    outcome
+}
+
+/// The migration that a change begins.
+fn begins(change: &Change) -> Option<NodeId> {
+    match change {
+        Change::BeginMigration { id, .. } => Some(*id),
+        _ => None,
     }
 }
 

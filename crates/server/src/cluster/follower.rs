@@ -8,7 +8,7 @@
 //! one that looks closer sees the new state. So once [`Cluster::catch_up`] has returned, no command runs by the old state any more,
 //! and whoever began to wait or to listen under it is registered, and is told here.
 
-use super::table::{LOOK, PARKED};
+use super::table::LOOK;
 use super::{Cluster, Known, gate};
 use crate::pubsub;
 use crate::shared::Shared;
@@ -81,9 +81,8 @@ impl Cluster {
     /// proposed the hand-over. Whoever works on the migration lets them go on.
     fn park_interrupted(&self, shared: &Shared, known: &Known) {
         for (&id, migration) in known.metadata.migrations() {
-            if migration.is_active() && migration.source == known.me && self.migrations.is_interrupted(id) {
-                let slots = migration.slots.iter().flat_map(|&(first, last)| first..=last);
-                slots.for_each(|slot| shared.store.with_locked(slot, |_| self.table.set(slot, PARKED, true)));
+            if known.is_interrupted(&self.migrations, id, migration) {
+                self.park(&shared.store, &migration.slots);
             }
         }
     }

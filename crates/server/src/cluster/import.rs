@@ -8,14 +8,17 @@
 //! whose image is still to come; what waits is bounded by [`UNITS_BYTES_MAX`]. Everything that is put into the store goes to this node's log
 //! as well, so an import that was committed survives a crash as far as the log does.
 
-use crate::command::{Args, Ctx};
+use super::Known;
+use crate::command::Args;
 use crate::commands::ValueBuilder;
 use crate::execute::{hold, resolve, slots_of};
 use crate::persistence::snapshot::elements::{Element, Shape};
+use crate::replay::{ReplayError, replay};
 use crate::shared::Shared;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use towline_cluster::{SLOT_COUNT, Slot, key_slot};
+use towline_cluster_proto::NodeId;
 use towline_rdb::{HashFieldRef, Limits, ObjectError, RdbType, Visitor};
 use towline_resp::request::{ArgRange, Progress, RequestLimits, RequestParser};
 use towline_resp::writer::Writer;
@@ -77,6 +80,8 @@ pub(crate) struct Import {
     waiting: VecDeque<Batch>,
     waiting_bytes: usize,
     keys: u64,
+    /// The migration that an earlier process may have worked on.
+    resumed: Option<NodeId>,
 }
 
 impl std::fmt::Debug for Import {
@@ -91,13 +96,22 @@ impl std::fmt::Debug for Import {
 impl Import {
     /// Hides the slots, which this node does not own, and drops what is left in them from before.
     pub(crate) fn begin(shared: &Arc<Shared>, slots: impl IntoIterator<Item = Slot>) -> Self {
-        let mut import = Self::resume(shared, slots);
+        let mut import = Self::hide(shared, slots, None);
         import.for_each_slot(|ks, slot| _ = ks.flush_slot(slot));
         import
     }
 
-    /// Hides the slots and keeps what is in them: it was imported before a crash, and it is not known yet whose it is.
-    pub(crate) fn resume(shared: &Arc<Shared>, slots: impl IntoIterator<Item = Slot>) -> Self {
+    /// Hides the slots and keeps what is in them: it was imported before a crash, and it is not known yet whose it is. Perhaps this migration has
+    /// brought it, perhaps a later one that this process has not heard of yet.
+    pub(crate) fn resume(
+        shared: &Arc<Shared>,
+        slots: impl IntoIterator<Item = Slot>,
+        migration: NodeId,
+    ) -> Self {
+        Self::hide(shared, slots, Some(migration))
+    }
+
+    fn hide(shared: &Arc<Shared>, slots: impl IntoIterator<Item = Slot>, resumed: Option<NodeId>) -> Self {
         let config = shared.config();
         let mut slots: Vec<Slot> = slots.into_iter().filter(|&slot| usize::from(slot) < SLOT_COUNT).collect();
         slots.sort_unstable();
@@ -117,12 +131,14 @@ impl Import {
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             keys: 0,
+            resumed,
         };
         import.for_each_slot(|ks, slot| ks.hide_slot(slot));
         import
     }
 
     /// Keys whose image has come.
+    #[cfg(test)]
     pub(crate) fn keys(&self) -> u64 {
         self.keys
     }
@@ -157,17 +173,34 @@ impl Import {
         self.units(&batch)
     }
 
-    /// The slots are this node's now: their keys count, and their time runs.
+    /// The slots are this node's now: their keys count, and their time runs. Those that have moved on since a crash are emptied.
     pub(crate) fn finish(mut self) {
-        self.for_each_slot(|ks, slot| ks.show_slot(slot));
+        let resumed = self.resumed_in();
+        self.for_each_slot(|ks, slot| {
+            if resumed.as_ref().is_some_and(|(_, known)| known.metadata.owner(slot) != Some(known.me)) {
+                ks.flush_slot(slot);
+            }
+            ks.show_slot(slot);
+        });
     }
 
     /// Nothing comes of it: what was imported is dropped, and the slots are as before.
     pub(crate) fn abandon(mut self) {
+        let resumed = self.resumed_in();
         self.for_each_slot(|ks, slot| {
-            ks.flush_slot(slot);
+            let came_later =
+                |(id, known): &(NodeId, Arc<Known>)| known.metadata.came_later(known.me, slot, *id);
+            if !resumed.as_ref().is_some_and(came_later) {
+                ks.flush_slot(slot);
+            }
             ks.show_slot(slot);
         });
+    }
+
+    /// What is known, if what is here may be another migration's.
+    fn resumed_in(&self) -> Option<(NodeId, Arc<Known>)> {
+        let known = self.shared.cluster.as_deref().map(|cluster| Arc::clone(&cluster.known()));
+        self.resumed.zip(known)
     }
 
     /// Up to where this node's log has to be durable before what was imported is.
@@ -382,26 +415,13 @@ impl Import {
         }
         // At instant 0 nothing has expired: what expires, and when, the source says.
         let ks = hold(row, command, args, &self.shared, &self.settings, &mut self.changes, 0, 0);
-        let mut ctx = Ctx {
-            ks,
-            out: &mut self.out,
-            server: &self.shared,
-            session: None,
-            blocked: None,
-            is_held_back: false,
-            parked: None,
-            worker: 0,
-        };
-        let result = (row.run)(&mut ctx, args);
-        let is_blocked = ctx.blocked.is_some();
-        drop(ctx);
+        let result = replay(&self.shared, row, args, ks, &mut self.out);
         self.out.clear();
         Self::forget(&mut self.changes);
-        match result {
-            Ok(()) if !is_blocked => Ok(()),
-            Ok(()) => Err(refused("that would wait")),
-            Err(error) => Err(refused(&format!("that fails: {error}"))),
-        }
+        result.map_err(|error| match error {
+            ReplayError::Waits => refused("that would wait"),
+            ReplayError::Fails(error) => refused(&format!("that fails: {error}")),
+        })
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Everything here lives on the cluster's thread, except what takes long: putting batches into the store and freeing keys.
 
+mod driving;
 mod importer;
 mod link;
 mod source;
@@ -18,8 +19,9 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+use super::each;
 use super::log::{Answer, MetadataLog};
-use super::table::PARKED;
+use crate::failpoint;
 use crate::shared::Shared;
 use link::Opened;
 use std::cell::RefCell;
@@ -28,7 +30,8 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::Notify;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_local;
 use tokio::time::timeout;
 use towline_cluster::Slot;
@@ -83,6 +86,13 @@ impl Migrations {
         self.begun().insert(id);
     }
 
+    /// What was proposed of these has its outcome, or none that is known. One that is not in the metadata was not begun; should it begin all the
+    /// same, it is as one of an earlier process, and is ended.
+    pub(crate) fn forget_unmade(&self, ids: impl Iterator<Item = NodeId>, metadata: &Metadata) {
+        let mut begun = self.begun();
+        ids.filter(|id| !metadata.migrations().contains_key(id)).for_each(|id| _ = begun.remove(&id));
+    }
+
     /// Whether an earlier process of this node may have worked on the migration, as its source: then nobody knows what it has proposed, and
     /// the slots are parked until the log has decided.
     pub(crate) fn is_interrupted(&self, id: NodeId) -> bool {
@@ -124,6 +134,7 @@ impl Node {
             Some(MigrationState::Done) => Decision::Committed,
             Some(MigrationState::Ended { .. }) | None => Decision::Ended,
         };
+        failpoint::pass("decided");
         if let Some(cluster) = self.shared.cluster.as_deref() {
             cluster.catch_up(&self.shared);
         }
@@ -135,6 +146,7 @@ impl Node {
         let log = Arc::clone(&self.log);
         spawn_local(async move {
             let change = proposal.into_change(id, crate::connection::unix_ms());
+            failpoint::change("ask", &change);
             if let Err(error) = log.propose(change).await {
                 tracing::warn!(migration = %id, "{error}");
                 failed();
@@ -142,13 +154,8 @@ impl Node {
         });
     }
 
-    /// From now on nothing on these slots runs, or it does again.
     fn set_parked(&self, slots: &Ranges, is_on: bool) {
-        if let Some(cluster) = self.shared.cluster.as_deref() {
-            for slot in each(slots) {
-                self.shared.store.with_locked(slot, |_| cluster.table.set(slot, PARKED, is_on));
-            }
-        }
+        set_parked(&self.shared, slots, is_on);
     }
 
     fn show(&self, id: NodeId, status: &Status<'_>) {
@@ -171,17 +178,30 @@ impl Node {
     }
 }
 
-/// The slots of ranges.
-fn each(ranges: &Ranges) -> impl Iterator<Item = Slot> + Clone + use<> {
-    ranges.clone().into_iter().flat_map(|(first, last)| first..=last)
+/// From now on nothing on these slots runs, or it does again.
+fn set_parked(shared: &Shared, slots: &Ranges, is_on: bool) {
+    match shared.cluster.as_deref() {
+        Some(cluster) if is_on => cluster.park(&shared.store, slots),
+        Some(cluster) => cluster.unpark(&shared.store, slots),
+        None => {}
+    }
 }
 
-/// Frees the keys of these slots. Takes as long as there are keys; those who track one of them are told.
+/// Frees the keys of those of these slots that are not this node's, and are not coming in. Takes as long as there are keys; those who track one of
+/// them are told.
 fn drop_slots(shared: &Shared, slots: impl Iterator<Item = Slot>) -> usize {
+    let Some(cluster) = shared.cluster.as_deref() else { return 0 };
     let (settings, mut changes): (Settings, _) = (shared.config().settings(), Changes::new(0));
     let mut removed = 0;
     for slot in slots {
-        removed += Keyspace::hold(&shared.store, [slot], &settings, &mut changes, 0, 0).flush_slot(slot);
+        let mut held = Keyspace::hold(&shared.store, [slot], &settings, &mut changes, 0, 0);
+        // Whoever makes it this node's again, or hides it, passes its lock.
+        let known = cluster.known();
+        let is_others = known.metadata.owner(slot).is_some_and(|owner| owner != known.me);
+        if is_others && !shared.store.is_hidden(slot) {
+            removed += held.flush_slot(slot);
+        }
+        drop(held);
         for (key, clients) in std::mem::take(&mut changes.invalidated) {
             crate::tracking::invalidate(shared, &key, &clients, None);
         }
@@ -191,14 +211,36 @@ fn drop_slots(shared: &Shared, slots: impl Iterator<Item = Slot>) -> usize {
     removed
 }
 
+/// A migration that is worked on.
+#[derive(Debug)]
+struct Running {
+    slots: Ranges,
+    /// Where links are brought, at the target.
+    door: Option<UnboundedSender<Opened>>,
+}
+
+impl Running {
+    fn meets(&self, slots: &Ranges) -> bool {
+        let meets = |&(first, last): &(Slot, Slot)| {
+            slots.iter().any(|&(other_first, other_last)| first <= other_last && other_first <= last)
+        };
+        self.slots.iter().any(meets)
+    }
+}
+
 /// The migrations that this node works on.
 pub(crate) struct Manager {
     node: Rc<Node>,
-    running: Rc<RefCell<BTreeMap<NodeId, Option<UnboundedSender<Opened>>>>>,
+    running: Rc<RefCell<BTreeMap<NodeId, Running>>>,
+    ended: Arc<Notify>,
     /// Whether leftovers were looked for.
     has_looked: bool,
     /// Whether this node was a fresh part of its cluster when it looked last.
     was_fresh: bool,
+    /// Migrations to this node that were under way before it was: an earlier process may have worked on them.
+    found: BTreeSet<NodeId>,
+    /// Migrations that were seen under way and are still to be begun here, also if they are over by then: slots may be parked, or keys left.
+    waiting: BTreeMap<NodeId, Migration>,
 }
 
 impl std::fmt::Debug for Manager {
@@ -212,7 +254,15 @@ impl Manager {
     pub(crate) fn new(shared: &Arc<Shared>, log: &Arc<dyn MetadataLog>, dial: Dial) -> Self {
         let (shared, log) = (Arc::clone(shared), Arc::clone(log));
         let node = Rc::new(Node { shared, log, dial, epoch: std::time::Instant::now() });
-        Self { node, running: Rc::default(), has_looked: false, was_fresh: false }
+        Self {
+            node,
+            running: Rc::default(),
+            ended: Arc::default(),
+            has_looked: false,
+            was_fresh: false,
+            found: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+        }
     }
 
     /// Begins to work on what the log says. Called with new metadata *before* workers see them: slots of a migration that a crash
@@ -225,38 +275,74 @@ impl Manager {
         }
         let me = self.node.me();
         for (&id, migration) in metadata.migrations() {
+            if !self.was_fresh && migration.target == me && migration.is_active() {
+                self.found.insert(id);
+            }
             let is_mine = migration.source == me || migration.target == me;
             if is_mine && migration.is_active() && !self.running.borrow().contains_key(&id) {
-                self.start(id, migration);
+                self.waiting.entry(id).or_insert_with(|| migration.clone());
             }
         }
         self.was_fresh |= is_fresh;
+        self.start_waiting();
+    }
+
+    /// Begins to work on those of which no slot is worked on any more, in the order of their numbers.
+    fn start_waiting(&mut self) {
+        let mut waiting: Vec<(NodeId, Migration)> = std::mem::take(&mut self.waiting).into_iter().collect();
+        waiting.sort_unstable_by_key(|(_, migration)| migration.number);
+        for (id, migration) in waiting {
+            if self.is_busy(&migration) {
+                self.waiting.insert(id, migration);
+            } else {
+                self.start(id, &migration);
+            }
+        }
+    }
+
+    /// Resolves when [`Self::follow`] is to be called although nothing new is known: a migration has come to its end here.
+    pub(crate) fn ended(&self) -> Arc<Notify> {
+        Arc::clone(&self.ended)
+    }
+
+    /// Whether an earlier one of the same slots is still worked on: what that drops or shows at its end must not be what this one brings.
+    fn is_busy(&self, migration: &Migration) -> bool {
+        self.running.borrow().values().any(|other| other.meets(&migration.slots))
     }
 
     fn start(&self, id: NodeId, migration: &Migration) {
-        let (node, running) = (Rc::clone(&self.node), Rc::clone(&self.running));
-        let (migration, end) = (migration.clone(), move |node: &Node| {
+        let (node, running, ended) =
+            (Rc::clone(&self.node), Rc::clone(&self.running), Arc::clone(&self.ended));
+        let end = move |node: &Node| {
             node.hide(id);
             running.borrow_mut().remove(&id);
-        });
+            ended.notify_one();
+        };
+        let work = |door| {
+            self.running.borrow_mut().insert(id, Running { slots: migration.slots.clone(), door });
+        };
+        let migration = migration.clone();
         if migration.source == node.me() {
-            self.running.borrow_mut().insert(id, None);
-            let cluster = self.node.shared.cluster.as_deref();
+            let cluster = node.shared.cluster.as_deref();
             let is_resumed = cluster.is_some_and(|cluster| cluster.migrations.is_interrupted(id));
+            work(None);
             let driver = source::Driver::new(Rc::clone(&node), id, migration, is_resumed);
             spawn_local(async move {
                 driver.run().await;
                 end(&node);
             });
-        } else {
-            let (links, opened) = unbounded_channel();
-            self.running.borrow_mut().insert(id, Some(links));
-            // What was there before this process heard of the cluster, an earlier one may have worked on.
-            let driver = target::Driver::new(Rc::clone(&node), id, migration, !self.was_fresh);
-            spawn_local(async move {
-                driver.run(opened).await;
-                end(&node);
-            });
+            return;
+        }
+        let is_resumed = self.found.contains(&id);
+        match target::Driver::new(Rc::clone(&node), id, migration.clone(), is_resumed) {
+            Ok(driver) => {
+                work(Some(driver.door()));
+                spawn_local(async move {
+                    driver.run().await;
+                    end(&node);
+                });
+            }
+            Err(error) => tracing::error!(migration = %id, "no thread for the import: {error}"),
         }
     }
 
@@ -279,11 +365,11 @@ impl Manager {
                 };
                 metadata.wait_for(known).await.ok()?;
                 loop {
-                    let links = running.borrow().get(&migration).cloned().flatten();
+                    let links = running.borrow().get(&migration).and_then(|running| running.door.clone());
                     if let Some(links) = links {
                         return Some((links, Opened { attempt, version, reader }));
                     }
-                    // The manager follows the same metadata within this turn, or the migration is over.
+                    // The manager follows the same metadata within this turn, or when an earlier migration has ended here, or this one is over.
                     let is_over = |metadata: &Arc<Metadata>| {
                         !metadata.migrations().get(&migration).is_some_and(Migration::is_active)
                     };
@@ -307,7 +393,9 @@ impl Manager {
         let (me, shared) = (self.node.me(), Arc::clone(&self.node.shared));
         let since_ms = shared.started_ms.saturating_sub(LEFTOVERS_MS);
         let mut latest: BTreeMap<Slot, &Migration> = BTreeMap::new();
-        let mut all: Vec<&Migration> = metadata.migrations().values().collect();
+        // Of those that this node had part in: what others did with the slot afterwards says nothing of what is here.
+        let is_of = |migration: &&Migration| migration.source == me || migration.target == me;
+        let mut all: Vec<&Migration> = metadata.migrations().values().filter(is_of).collect();
         all.sort_unstable_by_key(|migration| migration.number);
         for migration in all {
             latest.extend(each(&migration.slots).map(|slot| (slot, migration)));
@@ -330,17 +418,14 @@ impl Manager {
             return;
         }
         tokio::task::spawn_blocking(move || {
-            let Some(cluster) = shared.cluster.as_deref() else { return };
             // What is still to be loaded would come back.
             if shared.persistence.loading.wait().is_err() {
                 return;
             }
-            let is_nobodys_here = |slot: &Slot| {
-                let metadata = &cluster.known().metadata;
-                metadata.owner(*slot).is_some_and(|owner| owner != me)
-                    && metadata.migration_of(*slot).is_none()
-            };
-            let keys = drop_slots(&shared, slots.iter().copied().filter(is_nobodys_here));
+            if let Some(cluster) = shared.cluster.as_deref() {
+                cluster.catch_up(&shared);
+            }
+            let keys = drop_slots(&shared, slots.iter().copied());
             if keys > 0 {
                 tracing::info!(
                     slots = slots.len(),

@@ -60,9 +60,13 @@ fn run(shared: &Arc<Shared>, opened: &mpsc::Sender<Result<(), String>>) -> io::R
             }
         };
         cluster.open(Arc::clone(&log) as Arc<dyn MetadataLog>);
+        let mut manager = manager(shared, &log);
+        // Before data is loaded: what an interrupted migration has brought is not to be seen for a moment.
+        let metadata = log.metadata().borrow().clone();
+        manager.follow(&metadata);
         cluster.catch_up(shared);
         let _ = opened.send(Ok(()));
-        follow(shared, cluster, Arc::clone(&log), links).await;
+        follow(shared, cluster, &log, manager, links).await;
         log.shutdown().await;
         Ok(())
     })
@@ -118,21 +122,26 @@ fn bound(config: &Config) -> Vec<IpAddr> {
     found
 }
 
-/// Does errands and follows the log until the server stops.
-async fn follow(
-    shared: &Arc<Shared>,
-    cluster: &Cluster,
-    raft: Arc<RaftLog>,
-    mut links: Receiver<MigrationStream>,
-) {
-    let Some(mut requests) = cluster.receiver() else { return };
-    let log = Arc::clone(&raft) as Arc<dyn MetadataLog>;
+fn manager(shared: &Arc<Shared>, log: &Arc<RaftLog>) -> Manager {
+    let raft = Arc::clone(log);
     let dial: Dial = Arc::new(move |node| {
         let raft = Arc::clone(&raft);
         Box::pin(async move { raft.connect(node).await.map_err(|error| error.to_string()) })
     });
-    let mut manager = Manager::new(shared, &log, dial);
-    let (mut metadata, mut standing) = (log.metadata(), log.standing());
+    Manager::new(shared, &(Arc::clone(log) as Arc<dyn MetadataLog>), dial)
+}
+
+/// Does errands and follows the log until the server stops.
+async fn follow(
+    shared: &Arc<Shared>,
+    cluster: &Cluster,
+    log: &Arc<RaftLog>,
+    mut manager: Manager,
+    mut links: Receiver<MigrationStream>,
+) {
+    let Some(mut requests) = cluster.receiver() else { return };
+    let log = Arc::clone(log) as Arc<dyn MetadataLog>;
+    let (mut metadata, mut standing, ended) = (log.metadata(), log.standing(), manager.ended());
     let (mut config, mut stopping) = (shared.config_changes(), shared.stopping());
     let mut said = announced(&shared.config());
     loop {
@@ -146,6 +155,7 @@ async fn follow(
                 continue;
             }
             Some(link) = links.recv() => manager.take(link.node, link.stream),
+            () = ended.notified() => {}
             changed = metadata.changed() => if changed.is_err() { return },
             changed = standing.changed() => if changed.is_err() { return },
             changed = config.changed() => {

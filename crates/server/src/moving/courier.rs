@@ -17,6 +17,7 @@ use crate::blocking::Waiter;
 use crate::commands::digest_of_payload;
 use crate::connection::unix_ms;
 use crate::execute::Local;
+use crate::failpoint;
 use crate::shared::Shared;
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -65,6 +66,7 @@ impl Courier {
             self.pool.borrow_mut().put(peer, Instant::now());
             self.count_idle();
         }
+        failpoint::pass("migrate-done");
         let mut out = Writer::new(waiter.proto());
         match error {
             Some(error) => {
@@ -111,6 +113,7 @@ impl Trip<'_> {
                 return;
             }
             self.has_sent = true;
+            failpoint::pass("migrate-marked");
             if let Err(error) = self.deliver(window).await {
                 self.peer = None;
                 self.note(error);
@@ -250,6 +253,7 @@ impl Trip<'_> {
         peer.select(self.order.target_db).await?;
         self.note_sending(window)?;
         self.write_all(peer, window).await?;
+        failpoint::pass("migrate-sent");
         let mut at = 0;
         while at < window.len() {
             if window[at].fate != Fate::Sent {
@@ -262,6 +266,7 @@ impl Trip<'_> {
             }
             peer.is_proven = true;
             at += 1;
+            failpoint::pass("migrate-answered");
             if !peer.has_answer() {
                 // What is known by now is ended, before anybody waits for more.
                 self.settle(window);

@@ -67,11 +67,6 @@ impl Dialer {
         Self { limiter, epoch: std::time::Instant::now(), secret }
     }
 
-    /// The secret.
-    pub(crate) fn secret(&self) -> &[u8] {
-        &self.secret
-    }
-
     /// Now, as backoff and limiter see it.
     pub(super) fn now(&self) -> Instant {
         Instant::from_nanos(u64::try_from(self.epoch.elapsed().as_nanos()).unwrap_or(u64::MAX))

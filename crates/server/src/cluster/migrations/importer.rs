@@ -2,19 +2,20 @@
 //!
 //! Owns: doing jobs in their order, and saying when each is done. Does **not** own what comes of the import.
 
+use super::set_parked;
+use crate::cluster::each;
 use crate::cluster::import::Import;
-use crate::cluster::table::PARKED;
+use crate::failpoint;
 use crate::shared::Shared;
 use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
 use towline_cluster_proto::Ranges;
 use towline_cluster_proto::migration::{StreamBatch, TargetEvent};
 use towline_store::stream::Batch;
-
-use super::each;
 
 /// How often it is looked whether the log is durable: less than a sync takes, and it is one load.
 const SYNC_LOOK: Duration = Duration::from_micros(200);
@@ -30,30 +31,56 @@ pub(super) enum Job {
     Finish,
 }
 
+impl Job {
+    /// The failpoint before it.
+    fn place(&self) -> &'static str {
+        match self {
+            Self::Begin => "target-begin",
+            Self::Apply(_, StreamBatch { is_snapshot_done: false, .. }) => "target-apply",
+            Self::Apply(..) => "target-apply-tail",
+            Self::Sync(_) => "target-sync",
+            Self::Abandon => "target-abandon",
+            Self::Finish => "target-finish",
+        }
+    }
+}
+
 /// The way to the thread; it ends, having done all jobs, when this is dropped.
 #[derive(Debug)]
-pub(super) struct Importer(Sender<Job>);
+pub(super) struct Importer {
+    jobs: Sender<Job>,
+    /// Closed when the thread has ended.
+    ended: oneshot::Receiver<()>,
+}
 
 impl Importer {
-    /// Starts the thread. With `is_resumed`, what is in the slots from before a crash is part of the import.
+    /// Starts the thread. `import`: what is in the slots from before a crash.
     pub(super) fn start(
         shared: &Arc<Shared>,
         slots: &Ranges,
-        is_resumed: bool,
+        import: Option<Import>,
         events: UnboundedSender<TargetEvent>,
     ) -> io::Result<Self> {
         let (jobs, queue) = channel();
         let (shared, slots) = (Arc::clone(shared), slots.clone());
-        let import = is_resumed.then(|| Import::resume(&shared, each(&slots)));
-        let thread = Thread { shared, slots, import, events };
+        let (end, ended) = oneshot::channel();
+        let thread = Thread { shared, slots, import, events, _end: end };
         std::thread::Builder::new().name("importer".into()).spawn(move || thread.run(&queue))?;
-        Ok(Self(jobs))
+        Ok(Self { jobs, ended })
+    }
+
+    /// Waits until all jobs are done: until then nothing else may be done with the slots here.
+    pub(super) async fn end(self) {
+        let Self { jobs, ended } = self;
+        drop(jobs);
+        // Nothing is ever sent.
+        let _ = ended.await;
     }
 
     /// Does this after all that was asked for before.
     pub(super) fn send(&self, job: Job) {
         // The thread ends only when this is dropped.
-        let _ = self.0.send(job);
+        let _ = self.jobs.send(job);
     }
 }
 
@@ -62,14 +89,16 @@ struct Thread {
     slots: Ranges,
     import: Option<Import>,
     events: UnboundedSender<TargetEvent>,
+    _end: oneshot::Sender<()>,
 }
 
 impl Thread {
     fn run(mut self, queue: &Receiver<Job>) {
         while let Ok(job) = queue.recv() {
+            failpoint::pass(job.place());
             let event = match job {
                 Job::Begin => {
-                    self.set_parked(true);
+                    set_parked(&self.shared, &self.slots, true);
                     self.import = Some(Import::begin(&self.shared, each(&self.slots)));
                     continue;
                 }
@@ -85,28 +114,23 @@ impl Thread {
                     if let Some(import) = self.import.take() {
                         import.abandon();
                     }
-                    self.set_parked(false);
+                    set_parked(&self.shared, &self.slots, false);
+                    failpoint::pass("target-abandoned");
                     continue;
                 }
                 Job::Finish => {
                     // Clients first: until the keys are counted, they are only missing from DBSIZE and the like.
-                    self.set_parked(false);
+                    set_parked(&self.shared, &self.slots, false);
+                    failpoint::pass("target-served");
                     if let Some(import) = self.import.take() {
                         import.finish();
                     }
+                    failpoint::pass("target-finished");
                     continue;
                 }
             };
             // Nobody listens any more: the log has decided.
             let _ = self.events.send(event);
-        }
-    }
-
-    fn set_parked(&self, is_on: bool) {
-        if let Some(cluster) = self.shared.cluster.as_deref() {
-            for slot in each(&self.slots) {
-                self.shared.store.with_locked(slot, |_| cluster.table.set(slot, PARKED, is_on));
-            }
         }
     }
 

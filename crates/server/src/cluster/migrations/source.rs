@@ -2,11 +2,13 @@
 //!
 //! Owns: the stream, the link and parking, as the machine asks for them. Does **not** decide anything.
 
+use super::driving::{Drive, drive};
 use super::link::{Heard, Link, Reader};
-use super::{Node, drop_slots, each};
+use super::{Node, drop_slots};
+use crate::cluster::each;
 use crate::connection::unix_ms;
+use crate::failpoint;
 use crate::maintenance::{Notice, Scope, SlotMove, Successor};
-use crate::shared::Stop;
 use bytes::Bytes;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,8 +16,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{spawn_blocking, spawn_local, yield_now};
 use towline_cluster::Slot;
-use towline_cluster_proto::migration::{Decision, Source, SourceAction, SourceEvent, StreamBatch};
+use towline_cluster_proto::migration::wire::Frame;
+use towline_cluster_proto::migration::{
+    Decision, Proposal, Source, SourceAction, SourceEvent, Status, StreamBatch,
+};
 use towline_cluster_proto::{Migration, NodeId};
+use towline_sansio::Instant;
 use towline_store::stream::{Batch, Config, SlotStream};
 
 /// One migration, at its source.
@@ -25,7 +31,7 @@ pub(super) struct Driver {
     migration: Migration,
     machine: Source,
     events: UnboundedSender<SourceEvent>,
-    heard: Option<UnboundedReceiver<SourceEvent>>,
+    heard: UnboundedReceiver<SourceEvent>,
     link: Option<(u32, Link)>,
     /// The link that is being made; it is there when [`SourceEvent::Connected`] is heard.
     dialling: Option<(u32, oneshot::Receiver<Link>)>,
@@ -52,7 +58,7 @@ impl Driver {
             migration,
             machine,
             events,
-            heard: Some(heard),
+            heard,
             link: None,
             dialling: None,
             stream: None,
@@ -63,52 +69,10 @@ impl Driver {
 
     /// Works until the log has decided, or the server stops.
     pub(super) async fn run(mut self) {
-        let Some(mut heard) = self.heard.take() else { return };
-        let mut metadata = self.node.log.metadata();
-        let mut stopping = self.node.shared.stopping();
         tracing::info!(migration = %self.id, target = %self.migration.target, slots = ?self.migration.slots, "slots are to move away");
         self.announce(Notice::Smigrating { slots: self.slots_text() });
-        loop {
-            if self.machine.decision().is_none() {
-                let decision = self.node.decision(self.id, &metadata.borrow_and_update().clone());
-                if let Some(decision) = decision {
-                    self.announce_end(decision);
-                    self.machine.handle(self.node.now(), SourceEvent::Decided(decision));
-                }
-            }
-            while let Some(action) = self.machine.poll_action() {
-                let is_fetch = matches!(action, SourceAction::Fetch(_));
-                self.act(action);
-                if is_fetch {
-                    // One fetch may lead to the next for as long as there are writes; what the target says is heard all the same.
-                    yield_now().await;
-                    while let Ok(event) = heard.try_recv() {
-                        self.hear(event);
-                    }
-                }
-            }
-            self.node.show(self.id, &self.machine.status());
-            if let Some(decision) = self.machine.decision() {
-                let status = self.machine.status();
-                tracing::info!(migration = %self.id, ?decision, message = status.message, "the slots' move is over");
-                return;
-            }
-            let due = self.machine.poll_timeout().map(|at| at.since(self.node.now()));
-            let (ready, has_stream) = (Arc::clone(&self.ready), self.stream.is_some());
-            tokio::select! {
-                Some(event) = heard.recv() => self.hear(event),
-                changed = metadata.changed() => if changed.is_err() { return },
-                () = ready.notified(), if has_stream => {
-                    if let Some((attempt, _)) = self.stream {
-                        self.machine.handle(self.node.now(), SourceEvent::StreamReady(attempt));
-                    }
-                }
-                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {
-                    self.machine.handle_timeout(self.node.now());
-                }
-                _ = stopping.wait_for(|stop| *stop != Stop::No) => return,
-            }
-        }
+        let (node, id) = (Rc::clone(&self.node), self.id);
+        drive(&node, id, &mut self).await;
     }
 
     /// Tells connections that opted in.
@@ -145,8 +109,9 @@ impl Driver {
         self.migration.slots.iter().map(text).collect::<Vec<_>>().join(",")
     }
 
-    fn act(&mut self, action: SourceAction) {
+    fn act_on(&mut self, action: SourceAction) {
         let now = self.node.now();
+        failpoint::pass(place(&action));
         match action {
             SourceAction::Dial(attempt) => self.dial(attempt),
             SourceAction::Send(attempt, frame) => {
@@ -174,6 +139,7 @@ impl Driver {
             }
             SourceAction::Park(attempt) => {
                 self.node.set_parked(&self.migration.slots, true);
+                failpoint::pass("source-parked");
                 self.machine.handle(now, SourceEvent::Parked(attempt));
             }
             SourceAction::Unpark => self.node.set_parked(&self.migration.slots, false),
@@ -183,7 +149,10 @@ impl Driver {
             }
             SourceAction::DropSlots => {
                 let (shared, slots) = (Arc::clone(&self.node.shared), self.migration.slots.clone());
-                spawn_blocking(move || drop_slots(&shared, each(&slots)));
+                spawn_blocking(move || {
+                    drop_slots(&shared, each(&slots));
+                    failpoint::pass("source-dropped");
+                });
             }
         }
     }
@@ -249,6 +218,76 @@ impl Driver {
                 self.machine.handle(now, SourceEvent::Overrun(attempt));
             }
         }
+    }
+}
+
+impl Drive for Driver {
+    fn status(&self) -> Status<'_> {
+        self.machine.status()
+    }
+
+    fn decision(&self) -> Option<Decision> {
+        self.machine.decision()
+    }
+
+    fn decided(&mut self, decision: Decision) {
+        self.announce_end(decision);
+        self.machine.handle(self.node.now(), SourceEvent::Decided(decision));
+    }
+
+    async fn act(&mut self) {
+        while let Some(action) = self.machine.poll_action() {
+            let is_fetch = matches!(action, SourceAction::Fetch(_));
+            self.act_on(action);
+            if is_fetch {
+                // One fetch may lead to the next for as long as there are writes; what the target says is heard all the same.
+                yield_now().await;
+                while let Ok(event) = self.heard.try_recv() {
+                    self.hear(event);
+                }
+            }
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.machine.poll_timeout()
+    }
+
+    fn time_passed(&mut self) {
+        self.machine.handle_timeout(self.node.now());
+    }
+
+    async fn news(&mut self) {
+        let attempt = self.stream.as_ref().map(|(attempt, _)| *attempt);
+        tokio::select! {
+            // This holds a sender.
+            Some(event) = self.heard.recv() => self.hear(event),
+            () = self.ready.notified(), if attempt.is_some() => {
+                let attempt = attempt.unwrap_or_default();
+                self.machine.handle(self.node.now(), SourceEvent::StreamReady(attempt));
+            }
+        }
+    }
+}
+
+/// The failpoint before an action.
+fn place(action: &SourceAction) -> &'static str {
+    match action {
+        SourceAction::Dial(_) => "source-dial",
+        SourceAction::Send(_, Frame::Hello { .. }) => "source-hello",
+        SourceAction::Send(_, Frame::Batch { is_snapshot_done: false, .. }) => "source-batch",
+        SourceAction::Send(_, Frame::Batch { .. }) => "source-tail",
+        SourceAction::Send(_, Frame::Final { .. }) => "source-final",
+        SourceAction::Send(..) => "source-send",
+        SourceAction::Close(_) => "source-close",
+        SourceAction::OpenStream(_) => "source-open",
+        SourceAction::Fetch(_) => "source-fetch",
+        SourceAction::CloseStream(_) => "source-close-stream",
+        SourceAction::Park(_) => "source-park",
+        SourceAction::Unpark => "source-unpark",
+        SourceAction::Propose(Proposal::Commit) => "source-commit",
+        SourceAction::Propose(Proposal::End(_)) => "source-end",
+        SourceAction::DropSlots => "source-drop",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Two nodes in one process, one log, and links over loopback: what was acknowledged is where the slots are, whatever happens.
 
 use super::*;
+use crate::cluster::errands::{self, Errand, Request};
 use crate::cluster::local_log::LocalLog;
 use crate::cluster::log::{Link, MeetError, Peer, ProposeError, Standing};
 use crate::config::Config as ServerConfig;
@@ -107,8 +108,13 @@ impl World {
                 shared.cluster.as_deref().unwrap().catch_up(&shared);
             };
             step(&metadata.borrow_and_update().clone());
+            let ended = manager.borrow().ended();
             spawn_local(async move {
-                while metadata.changed().await.is_ok() {
+                loop {
+                    tokio::select! {
+                        changed = metadata.changed() => if changed.is_err() { return },
+                        () = ended.notified() => {}
+                    }
                     step(&metadata.borrow_and_update().clone());
                 }
             });
@@ -142,6 +148,21 @@ impl World {
         let (source, target, now_ms) = (id(1), id(2), START_MS);
         let begin = Change::BeginMigration { id: id(migration), source, target, slots, now_ms };
         assert_eq!(self.log.apply(&begin), Outcome::Done);
+    }
+
+    /// What works on a node's migrations after it was started again.
+    fn restarted(&self, node: usize) -> Manager {
+        let shared = &self.nodes[node].local.shared;
+        shared.cluster.as_deref().unwrap().migrations.begun().clear();
+        shared.persistence.loading.end(Ok(()));
+        let seat = Arc::clone(shared.cluster.as_deref().unwrap().log().unwrap());
+        let dial: Dial = Arc::new(|_| Box::pin(async { Err("nobody is dialled".into()) }));
+        Manager::new(shared, &seat, dial)
+    }
+
+    fn end(&self, migration: u8) {
+        let end = Proposal::End("a test".into()).into_change(id(migration), START_MS);
+        assert_eq!(self.log.apply(&end), Outcome::Done);
     }
 
     fn state(&self, migration: u8) -> MigrationState {
@@ -217,6 +238,18 @@ async fn breaking(mut stream: TcpStream, limit: u64) -> TcpStream {
 fn run<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, test());
+}
+
+/// Puts a key into the slot, whoever owns it.
+fn put(shared: &Shared, slot: Slot) {
+    let (settings, mut changes) = (shared.config().settings(), Changes::new(0));
+    let key = (0..).map(|n: u32| n.to_string()).find(|key| key_slot(key.as_bytes()) == slot).unwrap();
+    let mut ks = Keyspace::hold(&shared.store, [slot], &settings, &mut changes, 0, 0);
+    ks.load_string(key.as_bytes(), b"v", None, 0);
+}
+
+fn holds(shared: &Shared, slot: Slot) -> bool {
+    shared.store.with_locked(slot, |locked| locked.len(0)) > 0
 }
 
 /// Writes while slots move until the migration is over; returns what each counter was last acknowledged to be.
@@ -389,4 +422,142 @@ fn a_flush_waits_for_what_is_changing_hands() {
         assert_eq!(world.nodes[SOURCE].line("FLUSHALL"), "+OK");
         assert_eq!(world.nodes[SOURCE].line("DBSIZE"), ":0");
     });
+}
+
+#[test]
+fn what_an_interrupted_import_left_is_hidden_before_anything_is_loaded() {
+    run(|| async {
+        let world = World::new(vec![]).await;
+        world.begin_before(20, vec![(0, 16_383)]);
+        let node = &world.nodes[TARGET].local.shared;
+        let mut started = world.restarted(TARGET);
+        started.follow(&world.log.metadata().borrow().clone());
+        // Nothing else has run yet.
+        assert!((0..16_384).all(|slot| node.store.is_hidden(slot)));
+        let cluster = node.cluster.as_deref().unwrap();
+        assert!((0..16_384).all(|slot| cluster.table.is_parked(slot)));
+    });
+}
+
+#[test]
+fn what_a_later_migration_brought_stays_when_an_earlier_one_ends_late() {
+    run(|| async {
+        let world = World::new(vec![]).await;
+        world.begin_before(20, vec![(5, 5)]);
+        let node = Arc::clone(&world.nodes[TARGET].local.shared);
+        put(&node, 5);
+        let mut started = world.restarted(TARGET);
+        started.follow(&world.log.metadata().borrow().clone());
+        // All at once, as a node hears of it that was down meanwhile.
+        world.end(20);
+        world.begin_before(21, vec![(5, 5)]);
+        let commit = Proposal::Commit.into_change(id(21), START_MS);
+        assert_eq!(world.log.apply(&commit), Outcome::Done);
+        while !started.running.borrow().is_empty() {
+            yield_now().await;
+        }
+        assert!(holds(&node, 5) && !node.store.is_hidden(5));
+        assert!(!node.cluster.as_deref().unwrap().table.is_parked(5));
+    });
+}
+
+#[test]
+fn the_next_migration_of_a_slot_begins_when_the_last_one_has_ended_here() {
+    run(|| async {
+        let mut world = World::new(vec![]).await;
+        fill(&mut world.nodes[SOURCE], 200);
+        world.begin(20, vec![(0, 16_383)]);
+        while world.dials.get() == 0 {
+            yield_now().await;
+        }
+        world.end(20);
+        world.begin(21, vec![(9, 9)]);
+        let metadata = world.log.metadata().borrow().clone();
+        for manager in &world.managers {
+            manager.borrow_mut().follow(&metadata);
+            let running: Vec<NodeId> = manager.borrow().running.borrow().keys().copied().collect();
+            assert_eq!(running, [id(20)]);
+        }
+        while !world.is_over(21) {
+            yield_now().await;
+        }
+        assert_eq!(world.state(21), MigrationState::Done);
+    });
+}
+
+#[test]
+fn what_was_not_begun_after_all_is_forgotten() {
+    run(|| async {
+        let world = World::new(vec![]).await;
+        let node = Arc::clone(&world.nodes[SOURCE].local.shared);
+        let migrations = &node.cluster.as_deref().unwrap().migrations;
+        let begin = |number: u8, slots: Ranges| {
+            migrations.note_begun(id(number));
+            Change::BeginMigration { id: id(number), source: id(1), target: id(2), slots, now_ms: START_MS }
+        };
+        // Of two that cannot both be, the first is begun.
+        let changes = vec![begin(30, vec![(0, 5)]), begin(31, vec![(5, 9)])];
+        let log = node.cluster.as_deref().unwrap().log().unwrap().clone();
+        let request = Request { errand: Errand::All(changes), waiter: None };
+        errands::run(Arc::clone(&node), log, request).await;
+        assert!(!migrations.is_interrupted(id(30)));
+        assert!(migrations.is_interrupted(id(31)));
+        while !world.is_over(30) {
+            yield_now().await;
+        }
+        world.settle().await;
+        assert!(migrations.begun().is_empty());
+    });
+}
+
+/// Migrations that began and ended while the target or the source was down, in random order, and what it does with what it finds.
+#[test]
+fn at_its_start_a_node_drops_what_a_migration_left_and_nothing_else() {
+    for seed in 0..6 {
+        run(|| async move {
+            let mut rng = Prng::new(seed);
+            let world = World::new(vec![]).await;
+            // Slot by slot the owner, and who has something that is left there, by the migrations.
+            let (mut owners, mut leftovers) = ([1_u8; 8], [None; 8]);
+            for number in 0..12 {
+                let (slot, is_done) = (rng.below(8) as u16, rng.below(2) == 0);
+                let owner = owners[usize::from(slot)];
+                let other = 3 - owner;
+                // One that is long ago says nothing of what is there today.
+                let now_ms =
+                    START_MS - if rng.below(4) == 0 { LEFTOVERS_MS + 1 } else { rng.below(LEFTOVERS_MS) };
+                let (source, target, slots) = (id(owner), id(other), vec![(slot, slot)]);
+                let id = id(40 + number);
+                world.log.apply(&Change::BeginMigration { id, source, target, slots, now_ms });
+                let end = match is_done {
+                    true => Proposal::Commit,
+                    false => Proposal::End("a test".into()),
+                };
+                assert_eq!(world.log.apply(&end.into_change(id, now_ms)), Outcome::Done);
+                owners[usize::from(slot)] = if is_done { other } else { owner };
+                let is_recent = now_ms >= START_MS - LEFTOVERS_MS;
+                leftovers[usize::from(slot)] = is_recent.then_some(if is_done { owner } else { other });
+            }
+            // One slot is open: what is there is under way.
+            let open = rng.below(8) as u16;
+            let (owner, other) = (owners[usize::from(open)], 3 - owners[usize::from(open)]);
+            world.log.apply(&Change::SetImporting { node: id(other), slot: open, from: id(owner) });
+            leftovers[usize::from(open)] = None;
+            for node in [SOURCE, TARGET] {
+                let me = node as u8 + 1;
+                let server = &world.nodes[node].local.shared;
+                (0..8).for_each(|slot| put(server, slot));
+                world.restarted(node).follow(&world.log.metadata().borrow().clone());
+                let expected: Vec<bool> = (0..8).map(|slot| leftovers[slot] != Some(me)).collect();
+                let found = || -> Vec<bool> { (0..8).map(|slot| holds(server, slot)).collect() };
+                while found() != expected {
+                    assert!(
+                        found().iter().zip(&expected).all(|(has, keeps)| *has || !keeps),
+                        "seed {seed}: {me}"
+                    );
+                    yield_now().await;
+                }
+            }
+        });
+    }
 }

@@ -14,7 +14,7 @@ use super::types::{Entry, LogId, SnapshotMeta, Vote};
 use crc_fast::CrcAlgorithm;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use towline_cluster_proto::Metadata;
+use towline_cluster_proto::{Inconsistent, Metadata};
 
 /// The first bytes of a log; the last one is the version.
 pub(super) const LOG_MAGIC: &[u8; 8] = b"TWLRLOG\x01";
@@ -140,6 +140,9 @@ pub(crate) enum Damage {
         /// Where.
         at: u64,
     },
+    /// What it says cannot be: whoever wrote it was broken, or somebody has changed it.
+    #[error("{0}")]
+    Inconsistent(Inconsistent),
     /// A whole frame holds something else than records.
     #[error("its frame at {at} holds what this version does not know")]
     Content {
@@ -190,7 +193,24 @@ pub(super) fn read_snapshot(bytes: &[u8]) -> Result<(SnapshotMeta, Metadata), Da
     let frame = bytes.strip_prefix(SNAPSHOT_MAGIC).ok_or(Damage::Foreign)?;
     let at = SNAPSHOT_MAGIC.len() as u64;
     let payload = whole(frame).ok_or(Damage::Middle { at })?;
-    postcard::from_bytes(payload).map_err(|_| Damage::Content { at })
+    let (meta, metadata): (SnapshotMeta, Metadata) =
+        postcard::from_bytes(payload).map_err(|_| Damage::Content { at })?;
+    metadata.check().map_err(Damage::Inconsistent)?;
+    Ok((meta, metadata))
+}
+
+/// The metadata of a cluster with slots, with an epoch that was never given.
+#[cfg(test)]
+pub(super) fn inconsistent(metadata: &Metadata) -> Metadata {
+    let mut metadata = metadata.clone();
+    let node = *metadata.nodes().keys().next().unwrap();
+    metadata.apply(&towline_cluster_proto::Change::BumpEpoch { node });
+    let mut bytes = postcard::to_stdvec(&metadata).unwrap();
+    // The current epoch stands behind the cluster's name.
+    let at = postcard::to_stdvec(&metadata.cluster()).unwrap().len();
+    assert_eq!(u64::from(bytes[at]), metadata.current_epoch());
+    bytes[at] = 0;
+    postcard::from_bytes(&bytes).unwrap()
 }
 
 #[cfg(test)]
@@ -277,7 +297,10 @@ mod tests {
         let node = NodeId::from_bytes([1; NodeId::BYTES]);
         metadata.apply(&Change::Found { cluster: node, node, shard: node, at: Default::default() });
         let file = snapshot_file(&meta, &metadata).unwrap();
-        assert_eq!(read_snapshot(&file), Ok((meta, metadata)));
+        assert_eq!(read_snapshot(&file), Ok((meta.clone(), metadata.clone())));
+        let cannot_be = snapshot_file(&meta, &inconsistent(&metadata)).unwrap();
+        let damage = read_snapshot(&cannot_be).unwrap_err();
+        assert_eq!(damage.to_string(), "the cluster's metadata are inconsistent: an epoch is wrong");
         for at in 0..file.len() {
             let mut bad = file.clone();
             bad[at] ^= 1;

@@ -340,6 +340,11 @@ impl Group {
                 raft.vote(rpc).await.map_or(Response::NotHere, Response::Vote)
             }
             Request::Snapshot { to, vote, meta, metadata } if to == self.id.seat => {
+                if let Err(error) = metadata.check() {
+                    let from = vote.leader_id().voted_for();
+                    tracing::error!(?from, "a snapshot from another node was refused: {error}");
+                    return Response::NotHere;
+                }
                 let snapshot = openraft::Snapshot::<Types> { meta, snapshot: metadata };
                 let result = raft.install_full_snapshot(vote, snapshot).await;
                 result.map_or(Response::NotHere, |response| Response::Snapshot(response.vote))

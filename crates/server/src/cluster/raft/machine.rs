@@ -6,6 +6,7 @@
 use super::format::snapshot_file;
 use super::store::Store;
 use super::types::{Entry, LogId, Membership, SnapshotMeta, StorageError, Types};
+use crate::failpoint;
 use openraft::storage::RaftStateMachine;
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder, Snapshot, StorageIOError};
 use std::sync::Arc;
@@ -78,7 +79,12 @@ impl RaftStateMachine<Types> for Machine {
             self.applied.last = Some(entry.log_id);
             outcomes.push(match entry.payload {
                 EntryPayload::Blank => Outcome::Done,
-                EntryPayload::Normal(change) => Arc::make_mut(&mut self.applied.metadata).apply(&change),
+                EntryPayload::Normal(change) => {
+                    failpoint::change("apply", &change);
+                    let outcome = Arc::make_mut(&mut self.applied.metadata).apply(&change);
+                    failpoint::change("applied", &change);
+                    outcome
+                }
                 EntryPayload::Membership(membership) => {
                     self.membership = Membership::new(Some(entry.log_id), membership);
                     Outcome::Done

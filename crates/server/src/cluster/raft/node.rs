@@ -5,6 +5,7 @@
 
 use super::duties;
 use super::group::{Group, GroupError, Timing, Written};
+use super::machine::Applied;
 use super::network::Common;
 use super::standing;
 use super::store;
@@ -134,6 +135,23 @@ impl RaftLog {
     ) -> watch::Receiver<openraft::RaftMetrics<super::types::Seat, super::types::Member>> {
         self.inner.group().raft.0.metrics()
     }
+
+    /// What this node answers to a snapshot that another one sends.
+    pub(super) async fn take_snapshot(&self, metadata: Metadata) -> Response {
+        let group = self.inner.group();
+        let meta = super::types::SnapshotMeta {
+            last_log_id: group
+                .applied
+                .borrow()
+                .last
+                .map(|last| super::types::LogId::new(last.leader_id, last.index + 1)),
+            last_membership: (*group.membership()).clone(),
+            snapshot_id: "foreign".into(),
+        };
+        let vote = group.metrics().vote;
+        let metadata = Box::new(metadata);
+        group.serve_raft(Request::Snapshot { to: group.id.seat, vote, meta, metadata }).await
+    }
 }
 
 impl Drop for RaftLog {
@@ -234,6 +252,7 @@ impl RaftLog {
     }
 
     /// Where this node accepts links, as it tells others.
+    #[cfg(test)]
     pub(crate) fn announced(&self) -> Announced {
         self.inner.common.wanted.borrow().clone()
     }
@@ -330,10 +349,25 @@ impl Inner {
                 at: self.common.wanted.borrow().clone(),
             })
         };
+        // What the disk knows is seen before anything else is done here.
+        self.publish(group, &group.applied.borrow().clone());
         group.spawn(publish(Weak::clone(&self.me), Arc::downgrade(group), group.applied.clone()));
         group.spawn(standing::stand(Weak::clone(&self.me), Arc::clone(group)));
         group.spawn(duties::run(Arc::clone(group), found));
         group.spawn(duties::keep_links(Arc::clone(group)));
+    }
+
+    /// Everybody on this node sees what is applied. A node that has just joined sees its old cluster until it is a node of the new one.
+    fn publish(&self, group: &Group, last: &Applied) {
+        if last.metadata.node(group.node).is_none() {
+            return;
+        }
+        self.metadata.send_if_modified(|metadata| {
+            let is_new = !Arc::ptr_eq(metadata, &last.metadata);
+            *metadata = Arc::clone(&last.metadata);
+            is_new
+        });
+        self.published.send_replace((group.id.seat, last.index()));
     }
 
     /// Waits until everybody on this node sees the entry.
@@ -454,24 +488,12 @@ impl Service for Inner {
     }
 }
 
-/// Publishes what is applied. A node that has just joined sees its old cluster until it is a node of the new one.
-async fn publish(
-    node: Weak<Inner>,
-    group: Weak<Group>,
-    mut applied: watch::Receiver<super::machine::Applied>,
-) {
+/// Publishes what is applied, for as long as there are node and group.
+async fn publish(node: Weak<Inner>, group: Weak<Group>, mut applied: watch::Receiver<Applied>) {
     loop {
         let last = applied.borrow_and_update().clone();
         let (Some(node), Some(group)) = (node.upgrade(), group.upgrade()) else { return };
-        if last.metadata.node(group.node).is_some() {
-            let index = last.index();
-            node.metadata.send_if_modified(|metadata| {
-                let is_new = !Arc::ptr_eq(metadata, &last.metadata);
-                *metadata = last.metadata;
-                is_new
-            });
-            node.published.send_replace((group.id.seat, index));
-        }
+        node.publish(&group, &last);
         drop((node, group));
         if applied.changed().await.is_err() {
             return;

@@ -8,9 +8,10 @@
 use super::format::{Damage, LOG_MAGIC, LogState, Record, encode, read_log, read_snapshot};
 use super::types::{Entry, LogId, SnapshotMeta, StorageError, Types, Vote};
 use super::writer::{Done, Order, Paths, Writer, put};
+use crate::failpoint;
 use crate::persistence::disk::{Disk, DiskFile};
 use openraft::storage::{LogFlushed, LogState as RaftLogState, RaftLogStorage};
-use openraft::{OptionalSend, RaftLogReader, StorageIOError};
+use openraft::{EntryPayload, OptionalSend, RaftLogReader, StorageIOError};
 use std::fmt::Debug;
 use std::io;
 use std::ops::RangeBounds;
@@ -244,6 +245,9 @@ impl RaftLogStorage<Types> for Store {
         let mut records = Vec::new();
         let entries: Vec<Entry> = entries.into_iter().collect();
         for entry in &entries {
+            if let EntryPayload::Normal(change) = &entry.payload {
+                failpoint::change("append", change);
+            }
             encode(&Record::Entry(entry.clone()), &mut records)
                 .map_err(|error| StorageIOError::write_logs(&error))?;
         }

@@ -1,7 +1,9 @@
 //! Several nodes in one process, over real sockets and disks in memory.
 
+use super::format::inconsistent;
 use super::node::{RaftConfig, RaftLog, StartError};
 use crate::cluster::links::MigrationStream;
+use crate::cluster::links::messages::Response;
 use crate::cluster::log::{MeetError, MetadataLog, Peer, ProposeError};
 use crate::persistence::disk::Disk;
 use crate::persistence::faulty_disk::{Fault, FaultyDisk};
@@ -474,4 +476,22 @@ async fn who_joins_late_gets_a_snapshot_and_a_log_that_is_cut_comes_back() {
         let node = start_with(disk, "").await;
         node.sees("its slots", |metadata| metadata.slots_of(id) == before.slots_of(id)).await;
     }
+}
+
+#[tokio::test]
+async fn a_snapshot_that_cannot_be_is_refused_whoever_sends_it() {
+    let nodes = cluster(3).await;
+    all_have_voters(&nodes, 3).await;
+    let leader = nodes[0].leader().await;
+    let follower = nodes.iter().find(|node| node.id() != leader).unwrap();
+    let before = follower.now();
+    let answer = follower.log.take_snapshot(inconsistent(&before)).await;
+    assert!(matches!(answer, Response::NotHere), "{answer:?}");
+    assert!(follower.now().check().is_ok());
+    assert_eq!(
+        follower.propose(Change::BumpEpoch { node: follower.id() }).await,
+        Outcome::Epoch { epoch: 1, is_new: true }
+    );
+    let answer = follower.log.take_snapshot(Metadata::clone(&follower.now())).await;
+    assert!(matches!(answer, Response::Snapshot(_)), "{answer:?}");
 }

@@ -5,8 +5,9 @@
 
 use super::LoadError;
 use super::hands::Hands;
-use crate::command::{Args, CommandError, Ctx, Locks, Row};
+use crate::command::{Args, CommandError, Locks, Row};
 use crate::execute::{hold, resolve, slots_of};
+use crate::replay::{ReplayError, replay};
 use std::path::Path;
 use towline_persist::aof::LogCommand;
 use towline_resp::request::ArgRange;
@@ -173,31 +174,19 @@ impl Hands<'_> {
     pub(super) fn command(&mut self, runnable: &Runnable<'_>) -> Result<(), LoadError> {
         let Runnable { offset, db, now_ms, command, row, args } = *runnable;
         let ks = hold(row, command, args, self.shared, self.settings, &mut self.changes, db, now_ms);
-        let mut ctx = Ctx {
-            ks,
-            out: &mut self.out,
-            server: self.shared,
-            session: None,
-            blocked: None,
-            is_held_back: false,
-            parked: None,
-            worker: 0,
-        };
-        let result = (row.run)(&mut ctx, args);
-        let is_blocked = ctx.blocked.is_some();
-        drop(ctx);
+        let result = replay(self.shared, row, args, ks, &mut self.out);
         self.out.clear();
         match result {
-            Ok(()) if is_blocked => Err(failed(self.path, offset, args, "it would wait for a key")),
             Ok(()) => Ok(()),
-            Err(CommandError::NoSuchKey) if self.is_incomplete => {
+            Err(ReplayError::Waits) => Err(failed(self.path, offset, args, "it would wait for a key")),
+            Err(ReplayError::Fails(CommandError::NoSuchKey)) if self.is_incomplete => {
                 let shown = show(args);
                 tracing::warn!(
                     "the command at byte {offset}, {shown}, finds no key: it may be one that was left out"
                 );
                 Ok(())
             }
-            Err(error) => Err(failed(self.path, offset, args, &error.to_string())),
+            Err(ReplayError::Fails(error)) => Err(failed(self.path, offset, args, &error.to_string())),
         }
     }
 }
