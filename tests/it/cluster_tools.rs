@@ -3,6 +3,7 @@
 use e2e::clusters::{key_in, redis_cli, slot_of};
 use e2e::conn::Conn;
 use e2e::peers::{Peer, checkout};
+use e2e::process::{Server, ServerKind};
 use e2e::towline_cluster::TowlineCluster;
 use e2e::value::Value;
 use e2e::wait;
@@ -11,6 +12,7 @@ use std::process::Command;
 fn ask(conn: &mut Conn, command: &str) -> String {
     match conn.words(command).unwrap() {
         Value::Error(text) => format!("-{}", String::from_utf8_lossy(&text)),
+        Value::Int(number) => number.to_string(),
         other => other
             .bytes()
             .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
@@ -122,6 +124,64 @@ fn a_cluster_comes_back_with_its_slots_after_a_restart() {
     let port = cluster.servers()[0].port();
     let moved = format!("-MOVED {} 127.0.0.1:{port}", slot_of(&key));
     assert!(wait::until(|| ask(&mut cluster.connect(1).unwrap(), &format!("GET {key}")) == moved));
+}
+
+#[test]
+fn redis_cli_imports_what_another_server_has() {
+    let cluster = TowlineCluster::start(3, &[]).unwrap();
+    let other = Server::start(ServerKind::Redis70, &[]).unwrap();
+    let mut conn = other.connect().unwrap();
+    for n in 0..50 {
+        ask(&mut conn, &format!("SET k:{n} v{n}"));
+        ask(&mut conn, &format!("RPUSH list:{n} a b {n}"));
+    }
+    ask(&mut conn, "SET due v PX 1000000");
+    ask(&mut conn, "HSET hash f v");
+    ask(&mut conn, "ZADD zset 1.5 m");
+    ask(&mut conn, "SADD set 1 2 x");
+    let from = other.address().to_string();
+    cluster.cluster_cli("import", &["--cluster-from", &from]).unwrap();
+    assert_eq!(ask(&mut conn, "DBSIZE"), "0", "they have moved");
+    let mut nodes: Vec<Conn> = (0..3).map(|node| cluster.connect(node).unwrap()).collect();
+    let mut owned = |command: &str| {
+        let replies: Vec<String> = nodes.iter_mut().map(|node| ask(node, command)).collect();
+        let served: Vec<String> =
+            replies.iter().filter(|reply| !reply.starts_with("-MOVED")).cloned().collect();
+        assert_eq!(served.len(), 1, "{command}: {replies:?}");
+        served[0].clone()
+    };
+    for n in 0..50 {
+        assert_eq!(owned(&format!("GET k:{n}")), format!("v{n}"));
+        assert_eq!(owned(&format!("LINDEX list:{n} 2")), n.to_string());
+    }
+    let left: i64 = owned("PTTL due").parse().unwrap();
+    assert!((900_000..=1_000_000).contains(&left), "{left}");
+    assert_eq!(
+        (owned("HGET hash f"), owned("ZSCORE zset m"), owned("SCARD set")),
+        ("v".into(), "1.5".into(), "3".into())
+    );
+    // Again, with a copy that stays, over what is there.
+    for command in ["SET k:0 new", "SET k:1000 v"] {
+        ask(&mut conn, command);
+    }
+    cluster.cluster_cli("import", &["--cluster-from", &from, "--cluster-copy", "--cluster-replace"]).unwrap();
+    assert_eq!((owned("GET k:0"), owned("GET k:1000")), ("new".into(), "v".into()));
+    assert_eq!(ask(&mut conn, "DBSIZE"), "2", "copies");
+}
+
+#[test]
+fn redis_cli_sets_the_node_timeout_everywhere() {
+    let cluster = TowlineCluster::start(3, &[]).unwrap();
+    let said = cluster.cluster_cli("set-timeout", &["7000"]).unwrap();
+    assert!(said.contains("3 nodes reconfigured, 0 failed"), "{said}");
+    for node in 0..3 {
+        let mut conn = cluster.connect(node).unwrap();
+        let Value::Array(pair) = conn.words("CONFIG GET cluster-node-timeout").unwrap() else {
+            panic!("no pair")
+        };
+        assert_eq!(pair[1].bytes(), Some(&b"7000"[..]));
+    }
+    cluster.wait_until_whole(3).unwrap();
 }
 
 #[test]

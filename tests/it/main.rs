@@ -54,6 +54,10 @@ mod cluster_client;
 #[cfg(test)]
 mod cluster_client_moves;
 #[cfg(test)]
+mod cluster_failpoints;
+#[cfg(test)]
+mod cluster_linearizable;
+#[cfg(test)]
 mod cluster_reads;
 #[cfg(test)]
 mod cluster_slots;

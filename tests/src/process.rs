@@ -188,6 +188,32 @@ impl Server {
         (says(&own) && !says("loading:1")) || !text.contains("process_id:")
     }
 
+    /// The next thread of the server that comes to this place waits there: see `failpoint` in the server, of which only builds for tests have
+    /// places.
+    ///
+    /// # Errors
+    /// Its directory is gone.
+    pub fn hold_at(&self, place: &str) -> anyhow::Result<()> {
+        Ok(std::fs::write(self.failpoint(place), "")?)
+    }
+
+    /// Whether a thread waits at this place.
+    pub fn is_held_at(&self, place: &str) -> bool {
+        self.failpoint(&format!("{place}.reached")).exists()
+    }
+
+    /// Whoever waits at this place goes on, and nobody will wait there.
+    pub fn release(&self, place: &str) {
+        for name in [place.to_owned(), format!("{place}.reached")] {
+            // There is one of them, or none.
+            let _ = std::fs::remove_file(self.failpoint(&name));
+        }
+    }
+
+    fn failpoint(&self, name: &str) -> PathBuf {
+        self.directory().join(FAILPOINTS).join(name)
+    }
+
     /// Which server this is.
     pub fn kind(&self) -> ServerKind {
         self.kind
@@ -299,11 +325,17 @@ impl Server {
     }
 }
 
+/// The directory of a server by which it is told where to wait.
+const FAILPOINTS: &str = "failpoints";
+
 /// Starts a process that logs into its directory.
 fn spawn(kind: ServerKind, directory: &Path, port: u16, flags: &[&str]) -> anyhow::Result<Child> {
     let log = File::create(directory.join("log"))?;
+    let failpoints = directory.join(FAILPOINTS);
+    std::fs::create_dir_all(&failpoints)?;
     let mut command = kind.command()?;
     command
+        .env("FAILPOINT_DIR", failpoints)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .args(["--enable-debug-command", "yes", "--dir"])
         .arg(directory)

@@ -107,6 +107,29 @@ impl TowlineCluster {
         &mut self.servers
     }
 
+    /// Kills a node at once (`SIGKILL`).
+    ///
+    /// # Errors
+    /// There is no such node, or it is gone already.
+    pub fn kill(&self, node: usize) -> anyhow::Result<()> {
+        self.servers.get(node).context("no such node")?.signal(rustix::process::Signal::KILL)
+    }
+
+    /// Starts a node again that was killed, on other ports and with these flags besides.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn revive(&mut self, node: usize, flags: &[&str]) -> anyhow::Result<()> {
+        let bus = free_port()?.to_string();
+        let own = ["--cluster-enabled", "yes", "--cluster-port", &bus];
+        self.servers.get_mut(node).context("no such node")?.start_elsewhere(&[&own, flags].concat())
+    }
+
+    /// The ports of the nodes.
+    pub fn ports(&self) -> Vec<u16> {
+        self.servers.iter().map(Server::port).collect()
+    }
+
     /// A connection to the node of this number.
     ///
     /// # Errors
