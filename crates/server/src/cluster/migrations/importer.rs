@@ -94,6 +94,10 @@ struct Thread {
 
 impl Thread {
     fn run(mut self, queue: &Receiver<Job>) {
+        // What is still to be loaded into the slots would be there again behind a drop.
+        if self.import.is_some() && self.shared.persistence.loading.wait().is_err() {
+            return;
+        }
         while let Ok(job) = queue.recv() {
             failpoint::pass(job.place());
             let event = match job {

@@ -150,6 +150,10 @@ impl Driver {
             SourceAction::DropSlots => {
                 let (shared, slots) = (Arc::clone(&self.node.shared), self.migration.slots.clone());
                 spawn_blocking(move || {
+                    // What is still to be loaded would be there again.
+                    if shared.persistence.loading.wait().is_err() {
+                        return;
+                    }
                     drop_slots(&shared, each(&slots));
                     failpoint::pass("source-dropped");
                 });

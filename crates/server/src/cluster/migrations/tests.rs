@@ -93,6 +93,7 @@ impl World {
             // Streams are opened at the time of day.
             server.now_ms = crate::connection::unix_ms();
             let shared = Arc::clone(&server.local.shared);
+            shared.persistence.loading.end(Ok(()));
             let standing = Standing { node, is_fresh: true, leader: Some(id(1)), term: 1 };
             let seat = Seat { log: Arc::clone(&world.log), standing: watch::Sender::new(standing) };
             let seat: Arc<dyn MetadataLog> = Arc::new(seat);
@@ -154,7 +155,6 @@ impl World {
     fn restarted(&self, node: usize) -> Manager {
         let shared = &self.nodes[node].local.shared;
         shared.cluster.as_deref().unwrap().migrations.begun().clear();
-        shared.persistence.loading.end(Ok(()));
         let seat = Arc::clone(shared.cluster.as_deref().unwrap().log().unwrap());
         let dial: Dial = Arc::new(|_| Box::pin(async { Err("nobody is dialled".into()) }));
         Manager::new(shared, &seat, dial)
