@@ -14,8 +14,8 @@ use towline_client::Client;
 const SLOTS: std::ops::Range<u16> = 0..8;
 const TASKS: usize = 6;
 
-/// Runs a load while `act` runs, on a thread of its own, and judges it.
-fn judge(urls: &[String], act: impl FnOnce() + Send + 'static) -> Judgement {
+/// Runs a load while `act` runs, on a thread of its own, and judges it. What it returns is kept until the load has ended: the servers.
+fn judge<T: Send + 'static>(urls: &[String], act: impl FnOnce() -> T + Send + 'static) -> Judgement {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let judgement = runtime.block_on(async {
         let mut clients = Vec::new();
@@ -24,8 +24,10 @@ fn judge(urls: &[String], act: impl FnOnce() + Send + 'static) -> Judgement {
         }
         let keys = SLOTS.map(|slot| key_in(slot, "r")).collect();
         let registers = Registers::start(&clients, keys, TASKS, 1);
-        tokio::task::spawn_blocking(act).await.unwrap();
-        registers.finish().await.unwrap()
+        let servers = tokio::task::spawn_blocking(act).await.unwrap();
+        let judgement = registers.finish().await.unwrap();
+        drop(servers);
+        judgement
     });
     runtime.shutdown_background();
     judgement
@@ -69,6 +71,7 @@ fn keys_are_linearizable_while_their_slots_move() {
             reshard(&cluster, 1);
             migrate(&cluster, 1, 0);
         }
+        cluster
     });
     assert_eq!(judgement.unexplained, []);
     assert!(judgement.answered > 1000, "{judgement:?}");
@@ -89,6 +92,7 @@ fn two_servers_that_both_serve_a_key_are_found_out() {
             line.and_then(|count| count.trim().parse::<u64>().ok()).unwrap()
         };
         assert!(wait::until(|| commands(&mut watcher) > 300));
+        servers
     });
     let is_found =
         |(_, unexplained): &(String, Unexplained)| matches!(unexplained, Unexplained::Impossible { .. });

@@ -328,12 +328,21 @@ impl Server {
 /// The directory of a server by which it is told where to wait.
 const FAILPOINTS: &str = "failpoints";
 
+/// Among the flags, it says that the server has a configuration file, in its directory and empty at first.
+pub const CONFIG_FILE: &str = "server.conf";
+
 /// Starts a process that logs into its directory.
 fn spawn(kind: ServerKind, directory: &Path, port: u16, flags: &[&str]) -> anyhow::Result<Child> {
     let log = File::create(directory.join("log"))?;
     let failpoints = directory.join(FAILPOINTS);
     std::fs::create_dir_all(&failpoints)?;
     let mut command = kind.command()?;
+    if flags.contains(&CONFIG_FILE) {
+        let path = directory.join(CONFIG_FILE);
+        File::options().create(true).append(true).open(&path)?;
+        command.arg(path);
+    }
+    let flags = flags.iter().filter(|flag| **flag != CONFIG_FILE);
     command
         .env("FAILPOINT_DIR", failpoints)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
