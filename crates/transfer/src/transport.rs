@@ -1,6 +1,6 @@
 //! What moves bytes on a link.
 //!
-//! Owns the words between the engine and its transports. Does **not** own any transport: [`crate::tcp`] is one.
+//! Owns the words between the engine and its transports. Does **not** own any transport: TCP is one of them, and always there.
 //!
 //! A link between two processes is made by one handshake over TCP, authenticated, whatever moves its bytes then. Its connection
 //! stays: it carries notifications and descriptions of segments, and its end is the end of the link. Besides, a link has

@@ -144,7 +144,10 @@ pub(super) fn hear(reply: Reply, is_opt_in: bool) -> Heard {
         return if answer.class().is_not_executed() { Heard::Again } else { Heard::Refused(answer) };
     }
     let ttl = match time.without_attributes() {
-        Frame::Integer(millis @ 0..) => Some(Some(Duration::from_millis(millis.unsigned_abs()))),
+        // Servers count whole milliseconds, so up to one of them is over already.
+        Frame::Integer(millis @ 0..) => {
+            Some(Some(Duration::from_millis(millis.unsigned_abs().saturating_sub(1))))
+        }
         Frame::Integer(WITHOUT_END) => Some(None),
         Frame::Integer(NO_SUCH_KEY) if is_nothing(&value) => Some(None),
         // Its time was over between the two commands, or is not known: it might outlive the key.

@@ -162,10 +162,10 @@ pub(super) struct BenchArgs {
 /// Options of `towline transfer copy`.
 #[derive(Debug, Args)]
 pub(super) struct CopyArgs {
-    /// A file, or ENGINE/REGION[@OFFSET].
+    /// A file, or `ENGINE/REGION[@OFFSET]`.
     #[arg(value_name = "FROM")]
     pub(super) from: Place,
-    /// A file, or ENGINE/REGION[@OFFSET].
+    /// A file, or `ENGINE/REGION[@OFFSET]`.
     #[arg(value_name = "TO")]
     pub(super) to: Place,
     /// Bytes to copy out of a region; by default all from the offset on.
