@@ -35,7 +35,7 @@ const NEW_NAME: &str = "towline.moves.new";
 const MAGIC: &[u8; 8] = b"TWLMOVE\x01";
 /// More entries are forgotten, in the order of their places: far more keys than are under way at once.
 const ENTRIES_MAX: usize = 64 << 10;
-/// Above this, the file is written anew with what still counts.
+/// Above this, and twice what it was begun with, the file is written anew with what still counts.
 const FILE_BYTES: u64 = 1 << 20;
 /// A longer file is none of ours: keys have up to 512 MiB, but many such ones are not moved together.
 const FILE_BYTES_MAX: u64 = 1 << 30;
@@ -50,13 +50,18 @@ pub(super) struct There {
     pub(super) key: Vec<u8>,
 }
 
+/// Values of one key that a target may have: of the last orders whose fate nobody knows.
+const DIGESTS_MAX: usize = 4;
+
 /// What is known of a key that was sent.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Debt {
     /// The database here.
     db: u8,
-    /// Of the value that was sent, where nobody knows what became of it. Without one, the key is under way, or has moved.
-    digest: Option<String>,
+    /// Of the values that were sent, the latest last, where nobody knows what became of them.
+    digests: Vec<String>,
+    /// Nobody knows yet what becomes of the value that is here.
+    is_under_way: bool,
     /// The log holds the key's deletion up to there.
     #[serde(skip)]
     paid_at: Option<u64>,
@@ -75,6 +80,18 @@ struct Journal {
     disk: Arc<dyn Disk>,
     file: Box<dyn DiskFile>,
     bytes: u64,
+    /// What the file was begun with.
+    begun_bytes: u64,
+}
+
+impl Debt {
+    fn doubt(&mut self, digest: String) {
+        self.is_under_way = false;
+        self.digests.retain(|other| *other != digest);
+        self.digests.push(digest);
+        let over = self.digests.len().saturating_sub(DIGESTS_MAX);
+        self.digests.drain(..over);
+    }
 }
 
 impl Debts {
@@ -93,7 +110,7 @@ impl Debts {
         for there in keys {
             // What an earlier order left there still counts: the target may have either value.
             let debt = self.live.entry(there.clone()).or_default();
-            (debt.db, debt.paid_at) = (db, None);
+            (debt.db, debt.paid_at, debt.is_under_way) = (db, None, true);
             append(&mut records, &there, debt)?;
         }
         while self.live.len() > ENTRIES_MAX {
@@ -132,15 +149,17 @@ impl Debts {
 
     /// The target did not take what was sent now; what is known from earlier stays.
     pub(super) fn refused(&mut self, there: &There) {
-        if self.digest(there).is_none() {
+        if !self.is_owed(there) {
             self.live.remove(there);
+        } else if let Some(debt) = self.live.get_mut(there) {
+            debt.is_under_way = false;
         }
     }
 
     /// Nobody knows whether the target has what was sent, which has this digest.
     pub(super) fn doubt(&mut self, there: &There, digest: String) {
         if let Some(debt) = self.live.get_mut(there) {
-            debt.digest = Some(digest);
+            debt.doubt(digest);
         }
     }
 
@@ -149,9 +168,14 @@ impl Debts {
         self.live.remove(there);
     }
 
-    /// The digest of what the target may have by an earlier order.
-    pub(super) fn digest(&self, there: &There) -> Option<&String> {
-        self.live.get(there)?.digest.as_ref()
+    /// Whether the target may have the key by an earlier order.
+    pub(super) fn is_owed(&self, there: &There) -> bool {
+        self.live.get(there).is_some_and(|debt| !debt.digests.is_empty())
+    }
+
+    /// Whether an earlier order may have sent a value with this digest.
+    pub(super) fn may_have_sent(&self, there: &There, digest: &String) -> bool {
+        self.live.get(there).is_some_and(|debt| debt.digests.contains(digest))
     }
 
     /// Drops what is paid for good, and makes the file small if it is not.
@@ -160,7 +184,8 @@ impl Debts {
         let (durable, is_promising) = (gate.durable(), gate.is_promising());
         self.live.retain(|_, debt| debt.paid_at.is_none_or(|at| at > durable && is_promising));
         let Some(journal) = &self.journal else { return };
-        let is_due = journal.bytes > FILE_BYTES || self.live.is_empty() && journal.bytes > MAGIC.len() as u64;
+        let has_grown = journal.bytes > FILE_BYTES.max(2 * journal.begun_bytes);
+        let is_due = has_grown || self.live.is_empty() && journal.bytes > MAGIC.len() as u64;
         if is_due {
             let written = Journal::write(&journal.disk, &journal.dir, &self.live);
             // The old file says more than the new one would, and does no harm.
@@ -185,10 +210,12 @@ impl Debts {
         };
         let mut debts = Self::default();
         for (there, mut debt) in live {
-            if debt.digest.is_none() {
-                debt.digest = digest_here(shared, debt.db, &there.key);
+            if debt.is_under_way
+                && let Some(digest) = digest_here(shared, debt.db, &there.key)
+            {
+                debt.doubt(digest);
             }
-            if debt.digest.is_some() {
+            if !debt.digests.is_empty() {
                 debts.live.insert(there, debt);
             }
         }
@@ -215,7 +242,8 @@ impl Journal {
         file.sync()?;
         disk.rename(&new, &dir.join(NAME))?;
         disk.sync_dir(dir)?;
-        Ok(Self { dir: dir.to_owned(), disk: Arc::clone(disk), file, bytes: content.len() as u64 })
+        let bytes = content.len() as u64;
+        Ok(Self { dir: dir.to_owned(), disk: Arc::clone(disk), file, bytes, begun_bytes: bytes })
     }
 }
 
@@ -295,7 +323,7 @@ mod tests {
         let mut debts = Debts::default();
         assert!(after_a_crash(&disk, &["SET a 1"]).live.is_empty());
         send(&mut debts, &server, &["a", "b", "c"]).unwrap();
-        assert_eq!(debts.digest(&there("a")), None, "it is under way: nothing is owed");
+        assert!(!debts.is_owed(&there("a")), "it is under way");
         let synced = disk.content("/data/towline.moves").synced;
         assert_eq!(synced, disk.content("/data/towline.moves").bytes, "always");
         assert_eq!(entries(&synced).len(), 3);
@@ -306,12 +334,17 @@ mod tests {
         shared.persistence.gate.set_durable(9);
         debts.tidy(shared);
         let known = after_a_crash(&disk, &["SET a 1", "SET c 3"]);
-        assert!(known.digest(&there("a")).is_some(), "its deletion may not be durable");
-        assert!(known.digest(&there("b")).is_none(), "it is not here any more");
-        let first = known.digest(&there("a")).cloned();
+        assert!(known.is_owed(&there("a")), "its deletion may not be durable");
+        assert!(!known.is_owed(&there("b")), "it is not here any more");
+        let first = known.live[&there("a")].digests.clone();
         // The second crash: the value here is another one by now, and what was sent is still what was sent.
-        let known = after_a_crash(&disk, &["SET a 2", "SET c 3"]);
-        assert_eq!(known.digest(&there("a")), first.as_ref());
+        let mut known = after_a_crash(&disk, &["SET a 2", "SET c 3"]);
+        assert_eq!(known.live[&there("a")].digests, first);
+        // It is sent again, and there is a third one: the target may have either value.
+        send(&mut known, &server, &["a"]).unwrap();
+        let known = after_a_crash(&disk, &["SET a 2"]);
+        let both = &known.live[&there("a")].digests;
+        assert!(both.len() == 2 && known.may_have_sent(&there("a"), &first[0]), "{both:?}");
 
         shared.persistence.gate.set_durable(10);
         debts.tidy(shared);
@@ -330,7 +363,12 @@ mod tests {
         debts.doubt(&there("k"), "digest".into());
         send(&mut debts, &server, &["k"]).unwrap();
         debts.refused(&there("k"));
-        assert_eq!(debts.digest(&there("k")).unwrap(), "digest");
+        assert!(debts.may_have_sent(&there("k"), &"digest".into()));
+        for number in 0..DIGESTS_MAX {
+            debts.doubt(&there("k"), number.to_string());
+            debts.doubt(&there("k"), number.to_string());
+        }
+        assert_eq!(debts.live[&there("k")].digests, ["0", "1", "2", "3"], "the oldest is forgotten");
         debts.paid(&there("k"), 0);
         debts.tidy(&server.local.shared);
         assert!(debts.live.is_empty());
